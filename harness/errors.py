@@ -1,0 +1,31 @@
+"""Errors that say what was given, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """Bad input from the user; its message stands alone, no traceback is needed to act on it."""
+
+
+class CallError(RuntimeError):
+    """A backend could not serve one ask; the question that made it stays unscored and is named."""
+
+
+def unknown(kind: str, given: str, allowed: Iterable[str], hint: str = "") -> UserError:
+    """The error for a name that is not one of ``allowed``, with the nearest names."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(given, names, n=2, cutoff=0.5)
+    guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return UserError(
+        f"Unknown {kind} {given!r}.{guess} Allowed: {', '.join(names) or 'none'}.{' ' + hint if hint else ''}"
+    )
+
+
+def at_least(name: str, value: int, lowest: int = 1) -> int:
+    """Return ``value`` or raise if it is below ``lowest`` or no whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+        raise UserError(f"{name}={value!r} is not allowed: give a whole number of {lowest} or more.")
+    return value

@@ -1,0 +1,135 @@
+"""The types that pass between tasks, methods and backends: all a stranger must know to write a method.
+
+A method is a generator function over one :class:`Query`. It yields asks (:mod:`lm_eval_rag.harness.asks`) and
+returns an :class:`Answer`; the driver serves the asks and records a :class:`Trace`. A query holds no gold answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as a method sees it.
+
+    Args:
+        id: Unique within its task.
+        text: The question in words.
+        time: ISO date or year the question is about; None for a static question.
+        corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``), or None when there is nothing to retrieve.
+    """
+
+    id: str
+    text: str
+    time: str | None = None
+    corpus: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A retrieved document.
+
+    Args:
+        id: Its id in the corpus.
+        text: What is put into a prompt.
+        score: The retriever's score, higher is better; not comparable between retrievers.
+        time: ISO date or year of the fact, or None.
+        source: Where it comes from (corpus id, page URL), or "".
+        fact: (subject, relation, object) when the document states one fact, else None.
+    """
+
+    id: str
+    text: str
+    score: float = 0.0
+    time: str | None = None
+    source: str = ""
+    fact: tuple[str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A length-1 rule: [Entity1, body, Entity2] leads to [Entity1, head, Entity2] (RuleRAG, section 2).
+
+    Args:
+        head: Relation that follows.
+        body: Relation it follows from.
+        support: Number of body facts (temporal: body before head) for which the head holds too.
+        body_support: Number of body facts counted.
+        confidence: support / body_support, in [0, 1].
+        repeat: True for an identity rule (head == body): the relation recurs on the same pair.
+    """
+
+    head: str
+    body: str
+    support: int = 0
+    body_support: int = 0
+    confidence: float = 0.0
+    repeat: bool = False
+
+    @property
+    def text(self) -> str:
+        """The rule in words, in the form the paper gives."""
+        return f"[Entity1, {self.body}, Entity2] leads to [Entity1, {self.head}, Entity2]"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method returns.
+
+    Args:
+        text: The answer; "" when there is none.
+        passages: Every retrieved passage, merged and best first (scoring takes the first k as recall@k).
+        rules: The rules that guided it.
+        abstained: True when the method declined to answer.
+    """
+
+    text: str
+    passages: tuple[Passage, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    abstained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One served ask.
+
+    Args:
+        ask: Name of the ask's type, such as ``Retrieve``.
+        request: What was asked, as text (for Generate the whole prompt as sent).
+        reply: What came back, shortened to text.
+        seconds: Time of the backend's batch divided by its size; the original time when the journal served it.
+        prompt_tokens: Tokens read (0 when the backend does not say).
+        completion_tokens: Tokens written.
+        dropped_passages: Passages left out of the prompt for want of room.
+        journalled: True when the journal served it.
+    """
+
+    ask: str
+    request: str
+    reply: str
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped_passages: int = 0
+    journalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All steps of one query, in order, and why it failed if it did."""
+
+    steps: tuple[Step, ...] = field(default_factory=tuple)
+    failure: str | None = None
+
+    def count(self, ask: str) -> int:
+        """Number of served asks of one type."""
+        return sum(step.ask == ask for step in self.steps)
+
+
+# What a method is while it runs: it yields asks, is sent replies, and returns T.
+Plan = Generator[Any, Any, T]

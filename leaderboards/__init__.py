@@ -1,0 +1,1 @@
+"""Published numbers, submissions, verification, ranking and the page."""

@@ -1,0 +1,1 @@
+"""RAG methods, one file each."""

@@ -1,0 +1,1 @@
+"""Benchmarks as lm_eval tasks, one folder each."""
