@@ -59,14 +59,14 @@ class Generate:
     Args:
         prompt: Text, or a :class:`Prompt` whose lowest-ranked passages may be dropped to fit the context.
         n: Number of samples; draws of one request are numbered, so that the journal can tell them apart.
-        temperature: 0 is greedy.
+        temperature: 0 is greedy; None leaves it to the task.
         max_tokens: Per sample; None leaves it to the task (``max_gen_toks``).
         stop: Strings that end a sample; None leaves them to the task (``until``).
     """
 
     prompt: Prompt | str
     n: int = 1
-    temperature: float = 0.0
+    temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
 
@@ -105,12 +105,16 @@ def retrieve(text: str, k: int) -> Plan[tuple[Passage, ...]]:
 
 def match_rules(text: str, k: int, **options: Any) -> Plan[tuple[Rule, ...]]:
     """Ask for at most ``k`` rules for the relation in ``text``; options as in :class:`MatchRules`."""
+    if not k:
+        return ()
     reply: tuple[Rule, ...] = yield MatchRules(text, k, **options)
     return reply
 
 
 def examples(n: int, seed: int = 0) -> Plan[tuple[tuple[Query, str], ...]]:
-    """Ask for ``n`` worked examples of the generator training set."""
+    """Ask for ``n`` worked examples of the generator training set; for none, nothing is asked."""
+    if not n:
+        return ()
     reply: tuple[tuple[Query, str], ...] = yield Examples(n, seed)
     return reply
 

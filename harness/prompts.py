@@ -1,8 +1,8 @@
 """Prompts in the paper's five parts: instruction, documents, rules, query, answer (RuleRAG, figure 2 and A.9).
 
-A :class:`Template` is a TOML file with the keys ``version``, ``instruction``, ``instruction_rules``, ``documents``,
-``rules``, ``query`` and ``answer``; users load their own with ``prompt_file=``. A part whose content is missing (no
-rules, no documents) is left out whole. The wording is ours.
+A :class:`Template` is a TOML file with the keys ``version``, ``instruction`` (documents alone), ``instruction_rules``
+(rules too), ``instruction_closed`` (neither), ``documents``, ``rules``, ``query`` and ``answer``; users load their own
+with ``prompt_file=``. A part whose content is missing is left out whole. The wording is ours.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ NEEDED = {"documents": "documents", "rules": "rules", "query": "query"}  # part 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The wording of the parts; ``instruction_rules`` stands in for ``instruction`` when rules are given."""
+    """The wording of the parts, with three instructions: documents alone, documents and rules, neither."""
 
     version: str
     instruction: str
     instruction_rules: str
+    instruction_closed: str
     documents: str
     rules: str
     query: str
@@ -58,8 +59,10 @@ class Prompt:
 
     def render(self, keep: int | None = None) -> str:
         """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot."""
-        guided = bool(self.rules) or any(shot.rules for shot in self.shots)
-        head = self.template.instruction_rules if guided else self.template.instruction
+        parts: tuple[Prompt | Shot, ...] = (self, *self.shots)
+        head = self.template.instruction if any(part.passages for part in parts) else self.template.instruction_closed
+        if any(part.rules for part in parts):
+            head = self.template.instruction_rules
         worked = [
             self._block(shot.query, shot.passages[:keep], shot.rules) + f" {shot.answer}\n" for shot in self.shots
         ]

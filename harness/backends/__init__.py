@@ -1,0 +1,1 @@
+"""What serves the asks of methods: retrieval, rules, worked examples, generation."""

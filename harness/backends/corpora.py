@@ -1,0 +1,162 @@
+"""The cheap asks: passages, rules and worked examples of a query's corpus."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from lm_eval_rag.harness.asks import Examples, MatchRules, Retrieve
+from lm_eval_rag.harness.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.driver import Served
+from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.journal import Call, Journal, Reply
+from lm_eval_rag.harness.retrieval import Retriever, make_retriever
+from lm_eval_rag.harness.rules.bank import RuleBank
+from lm_eval_rag.harness.types import Query, Step
+
+
+@dataclass(slots=True)
+class Corpora:
+    """Corpora with their retriever and rule bank, each opened when first needed.
+
+    Args:
+        retriever: Name of the retriever.
+        options: Its options.
+        given: The one corpus of every query; None opens each query's own (``query.corpus``).
+    """
+
+    retriever: str = "bm25"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    given: Corpus | None = None
+    _corpora: dict[str, Corpus] = field(default_factory=dict)
+    _retrievers: dict[str, Retriever] = field(default_factory=dict)
+    _banks: dict[str, RuleBank] = field(default_factory=dict)
+
+    def corpus(self, query: Query) -> Corpus:
+        """The corpus that a query is asked over."""
+        if self.given is not None:
+            return self.given
+        if query.corpus is None:
+            raise UserError(
+                f"Question {query.id!r} comes without a corpus, and the method retrieves. Give one with "
+                "corpus=FILE.jsonl, or take a method that does not retrieve."
+            )
+        if query.corpus not in self._corpora:
+            self._corpora[query.corpus] = open_corpus(query.corpus)
+        return self._corpora[query.corpus]
+
+    def retriever_of(self, corpus: Corpus) -> Retriever:
+        """The retriever over a corpus; its index is built or opened here."""
+        if corpus.id not in self._retrievers:
+            self._retrievers[corpus.id] = make_retriever(self.retriever, corpus, **self.options)
+        return self._retrievers[corpus.id]
+
+    def bank_of(self, corpus: Corpus) -> RuleBank:
+        """The rule bank of a corpus."""
+        if corpus.id not in self._banks:
+            self._banks[corpus.id] = RuleBank(corpus)
+        return self._banks[corpus.id]
+
+    def identity(self) -> dict[str, str]:
+        """Fingerprint of the retriever over each corpus used so far, by corpus id."""
+        return {name: retriever.fingerprint for name, retriever in sorted(self._retrievers.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveBackend:
+    """Serves Retrieve, through the journal."""
+
+    corpora: Corpora
+    journal: Journal
+    batch: int = 512
+    costly: bool = False
+
+    def serve(self, asked: Sequence[tuple[Query, Retrieve]]) -> list[Served | CallError]:
+        """The passages of each ask; queries over one corpus are searched together."""
+        by_corpus: dict[str, list[int]] = defaultdict(list)
+        for i, (query, _) in enumerate(asked):
+            by_corpus[self.corpora.corpus(query).id].append(i)
+        served: dict[int, Served | CallError] = {}
+        for positions in by_corpus.values():
+            corpus = self.corpora.corpus(asked[positions[0]][0])
+            asks = [asked[i][1] for i in positions]
+            replies = self._search(corpus, asks)
+            for i, ask, reply in zip(positions, asks, replies, strict=True):
+                served[i] = reply if isinstance(reply, CallError) else _served(corpus, ask, reply)
+        return [served[i] for i in range(len(asked))]
+
+    def _search(self, corpus: Corpus, asks: Sequence[Retrieve]) -> list[Reply | CallError]:
+        retriever = self.corpora.retriever_of(corpus)
+        calls = [Call(retriever.fingerprint, ["retrieve", ask.text, ask.k]) for ask in asks]
+
+        def compute(positions: list[int]) -> list[Any]:
+            found: dict[int, Any] = {}
+            for k in sorted({asks[i].k for i in positions}):
+                of_k = [i for i in positions if asks[i].k == k]
+                found |= zip(of_k, retriever.search([asks[i].text for i in of_k], k), strict=True)
+            return [found[i] for i in positions]
+
+        return self.journal.serve(calls, compute, self.batch)
+
+
+def _served(corpus: Corpus, ask: Retrieve, reply: Reply) -> Served:
+    passages = tuple(corpus.passage(int(row), float(score)) for row, score in reply.value)
+    text = " ".join(passage.id for passage in passages)
+    return Served(passages, Step("Retrieve", ask.text, text, seconds=reply.seconds, journalled=reply.journalled))
+
+
+@dataclass(frozen=True, slots=True)
+class RulesBackend:
+    """Serves MatchRules. It is a look-up in memory, quicker than the journal would be, so the journal is not asked.
+
+    Args:
+        gold: Gold answers by (corpus, query id): held by the backend alone, and only for the oracle control.
+    """
+
+    corpora: Corpora
+    gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
+    batch: int = 4096
+    costly: bool = False
+
+    def serve(self, asked: Sequence[tuple[Query, MatchRules]]) -> list[Served | CallError]:
+        """The rules of each ask, best first."""
+        return [self._match(query, ask) for query, ask in asked]
+
+    def _match(self, query: Query, ask: MatchRules) -> Served:
+        began = perf_counter()
+        bank = self.corpora.bank_of(self.corpora.corpus(query))
+        rules = bank.match(
+            ask.text,
+            ask.k,
+            order=ask.order,
+            control=ask.control,
+            repeat=ask.repeat,
+            seed=ask.seed,
+            gold=self.gold.get((query.corpus, query.id)),
+        )
+        reply = "; ".join(rule.text for rule in rules)
+        return Served(rules, Step("MatchRules", ask.text, reply, seconds=perf_counter() - began))
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplesBackend:
+    """Serves Examples: the same seeded rows of F_G for every query of a corpus."""
+
+    corpora: Corpora
+    batch: int = 4096
+    costly: bool = False
+
+    def serve(self, asked: Sequence[tuple[Query, Examples]]) -> list[Served | CallError]:
+        """The worked examples of each ask."""
+        return [self._pick(query, ask) for query, ask in asked]
+
+    def _pick(self, query: Query, ask: Examples) -> Served | CallError:
+        rows = self.corpora.corpus(query).examples()
+        if len(rows) < ask.n:
+            raise UserError(f"shots={ask.n}, but the corpus holds {len(rows)} worked examples. Give shots={len(rows)}.")
+        picked = tuple(random.Random(ask.seed).sample(rows, ask.n))
+        return Served(picked, Step("Examples", f"{ask.n}", " ".join(example.id for example, _ in picked)))

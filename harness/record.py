@@ -1,0 +1,67 @@
+"""What the adapter leaves beside every answer for scoring and reports: a JSON-able record, and its carrier."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from lm_eval_rag.harness.types import Answer, Trace
+
+
+class RagText(str):
+    """An answer with its record in ``aux``; it survives lm_eval's filters, pickling and a gather over ranks."""
+
+    aux: dict[str, Any]
+
+    def __new__(cls, text: str, aux: dict[str, Any]) -> RagText:
+        made = super().__new__(cls, text)
+        made.aux = aux
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RagText, (str(self), self.aux)
+
+
+def record(answer: Answer, trace: Trace) -> dict[str, Any]:
+    """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
+
+    ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0.
+    """
+    retrieved = trace.count("Retrieve") > 0
+    passages = [
+        {
+            "id": passage.id,
+            "text": passage.text,
+            "score": round(passage.score, 6),
+            "object": passage.fact[2] if passage.fact else None,
+            "time": passage.time,
+        }
+        for passage in answer.passages
+    ]
+    rules = [
+        {
+            "head": rule.head,
+            "body": rule.body,
+            "confidence": round(rule.confidence, 6),
+            "support": rule.support,
+            "body_support": rule.body_support,
+            "repeat": rule.repeat,
+        }
+        for rule in answer.rules
+    ]
+    prompts = [step.request for step in trace.steps if step.ask == "Generate"]
+    return {
+        "answer": answer.text,
+        "abstained": answer.abstained,
+        "failure": trace.failure,
+        "passages": passages if retrieved else None,
+        "rules": rules,
+        "prompt": prompts[-1] if prompts else None,
+        "prompts": len(prompts),
+        "calls": dict(sorted(Counter(step.ask for step in trace.steps).items())),
+        "prompt_tokens": sum(step.prompt_tokens for step in trace.steps),
+        "completion_tokens": sum(step.completion_tokens for step in trace.steps),
+        "seconds": round(sum(step.seconds for step in trace.steps), 6),
+        "dropped_passages": sum(step.dropped_passages for step in trace.steps),
+        "journalled": sum(step.journalled for step in trace.steps),
+    }

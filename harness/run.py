@@ -1,0 +1,125 @@
+"""Running a method without lm_eval: on one's own questions, documents and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.asks import Examples, Generate, Loglikelihood, MatchRules, Retrieve
+from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
+from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.corpus import Corpus, corpus_from_jsonl
+from lm_eval_rag.harness.driver import Driver, Method
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.journal import Journal
+from lm_eval_rag.harness.parameters import bind
+from lm_eval_rag.harness.progress import Bar
+from lm_eval_rag.harness.types import Answer, Passage, Query, Rule, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """All that serves a run's asks.
+
+    Args:
+        corpora: Passages, rules and worked examples.
+        generator: The language model; None when no method here needs one.
+        journal: Where finished calls are kept.
+        max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
+    """
+
+    corpora: Corpora
+    generator: Generator | None
+    journal: Journal
+    max_prompt_tokens: int | None = None
+    gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
+
+    def run(
+        self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
+    ) -> list[tuple[Answer, Trace]]:
+        """Answer every query; (answer, trace) in their order."""
+        backends: dict[type, Any] = {
+            Retrieve: RetrieveBackend(self.corpora, self.journal),
+            MatchRules: RulesBackend(self.corpora, self.gold),
+            Examples: ExamplesBackend(self.corpora),
+        }
+        if self.generator is not None:
+            limit = self.max_prompt_tokens
+            backends[Generate] = GenerateBackend(self.generator, self.journal, decoding or Decoding(), limit)
+            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, self.journal, limit)
+        bar = Bar(len(queries), name)
+        try:
+            return Driver(method, backends, bar).run(queries)
+        finally:
+            bar.close()
+
+
+def run(
+    method: Callable[..., Any],
+    questions: Iterable[str | Query],
+    *,
+    corpus: Corpus | Iterable[Passage] | Iterable[str] | str | Path | None = None,
+    rules: Iterable[Rule] = (),
+    examples: Iterable[tuple[Query, str]] = (),
+    generator: Generator | str | None = None,
+    retriever: str = "bm25",
+    journal: str | Path | None = None,
+    decoding: Decoding | None = None,
+    **parameters: Any,
+) -> list[tuple[Answer, Trace]]:
+    """Run a method on one's own questions.
+
+    Args:
+        method: A method's generator function.
+        questions: Texts or queries.
+        corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
+        rules: The rule bank, for methods that follow rules.
+        examples: (query, answer) pairs for ``shots=``.
+        generator: A generator, or the name of one (``tiny``); None when the method needs none.
+        retriever: Name of the retriever.
+        journal: A SQLite file in which finished calls are kept; None keeps none.
+        decoding: How continuations are drawn where the method leaves it open.
+        parameters: The method's own parameters.
+
+    Returns:
+        (answer, trace) in the order of the questions.
+
+    Raises:
+        UserError: Bad parameters, or an ask that nothing serves.
+    """
+    bound = bind(method, parameters)
+    queries = [q if isinstance(q, Query) else Query(f"q{i}", q) for i, q in enumerate(questions)]
+    engine = Engine(
+        corpora=Corpora(retriever, given=as_corpus(corpus, rules, examples)),
+        generator=as_generator(generator),
+        journal=Journal(Path(journal) if journal is not None else None, "run"),
+    )
+    try:
+        return engine.run(bound, queries, decoding=decoding)
+    finally:
+        engine.journal.close()
+
+
+def as_corpus(given: Any, rules: Iterable[Rule] = (), examples: Iterable[tuple[Query, str]] = ()) -> Corpus | None:
+    """A corpus from whatever the user has: a corpus, passages, texts, or a JSON-lines file."""
+    if given is None or isinstance(given, Corpus):
+        return given
+    if isinstance(given, (str, Path)):
+        return corpus_from_jsonl(given, rules, examples)
+    passages = [p if isinstance(p, Passage) else Passage(f"d{i}", str(p)) for i, p in enumerate(given)]
+    return Corpus.of(passages, rules, examples)
+
+
+def as_generator(given: Generator | str | None) -> Generator | None:
+    """A generator from its name, or as it is."""
+    if isinstance(given, str):
+        from lm_eval_rag.harness.generators.build import ModelSpec
+        from lm_eval_rag.harness.generators.lm import LMGenerator
+
+        return LMGenerator(ModelSpec(given))
+    if given is not None and not hasattr(given, "generate"):
+        raise UserError(f"generator={given!r} is not allowed: give a name or an object with generate().")
+    return given

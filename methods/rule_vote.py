@@ -1,0 +1,73 @@
+"""Rule vote: the symbolic baseline, with neither generator nor training.
+
+Every retrieved fact about the question's subject whose relation is the body of a selected rule votes for its object.
+Rules may say that a relation repeats itself, so that on temporal graphs what happened before counts too. A vote weighs
+the rule's confidence, and for dated facts less the further back it is, as TLogic weighs the groundings of a rule
+(arXiv:2112.08025). The paper on RuleRAG has no such row; no table of rule-guided methods is complete without it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date
+
+from lm_eval_rag.harness.asks import RuleControl, RuleOrder, match_rules
+from lm_eval_rag.harness.parameters import Natural, Positive
+from lm_eval_rag.harness.retrieval.guided import rule_guided
+from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
+
+
+def rule_vote(
+    query: Query,
+    *,
+    k: Positive = 10,
+    n_rules: Natural = 5,
+    rules: RuleControl = "selected",
+    rule_order: RuleOrder = "confidence_support",
+    repeat: bool = True,
+    decay: float = 0.1,
+    recency: float = 0.5,
+    seed: Natural = 0,
+) -> Plan[Answer]:
+    """Answer with the object that the rules' evidence favours; abstain when there is none.
+
+    Args:
+        k: Documents retrieved for each rule.
+        n_rules: Rules for the question, at most.
+        rules: Which rules: the selected ones, or a control.
+        rule_order: What makes a rule better.
+        repeat: Whether a rule may say that the relation repeats itself.
+        decay: How fast a fact ages, per unit of time (days, or years where only years are given).
+        recency: Share of a vote's weight that ages, in [0, 1].
+        seed: Of random rules.
+    """
+    chosen = yield from match_rules(query.text, n_rules, order=rule_order, control=rules, repeat=repeat, seed=seed)
+    found = yield from rule_guided(query.text, chosen, k)
+    confidence = {rule.body: rule.confidence for rule in chosen}
+    votes: dict[str, float] = defaultdict(float)
+    for subject, relation, answer, age in _facts(query, found):
+        if subject and relation in confidence:
+            fresh = recency * 2.718281828459045 ** (-decay * age) if age is not None else recency
+            votes[answer] += confidence[relation] * (1 - recency) + fresh
+    best = max(sorted(votes), key=lambda name: votes[name], default="")
+    return Answer(best, found, chosen, abstained=not best)
+
+
+def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[bool, str, str, float | None]]:
+    """(is about the question's subject, relation, object, age or None) of each retrieved fact.
+
+    The subject is the longest name of a retrieved subject that stands in the question: names lie inside other names.
+    """
+    facts = [(passage.fact, passage.time) for passage in found if passage.fact]
+    names = {fact[0] for fact, _ in facts if f" {fact[0]} " in f" {query.text} "}
+    subject = max(sorted(names), key=len, default=None)
+    return [(fact[0] == subject, fact[1], fact[2], _age(query.time, time)) for fact, time in facts]
+
+
+def _age(now: str | None, then: str | None) -> float | None:
+    """Days between two ISO dates, years between two years; None when either is not given."""
+    if not now or not then:
+        return None
+    if len(now) == len(then) == 10:
+        return abs((date.fromisoformat(now) - date.fromisoformat(then)).days)
+    return float(abs(int(now[:4]) - int(then[:4])))

@@ -1,0 +1,28 @@
+"""Standard prompting: the question alone, without retrieval (RuleRAG, section 4.2 and Table 2).
+
+Departures: the wording of the prompt is ours.
+"""
+
+from __future__ import annotations
+
+from lm_eval_rag.harness.asks import examples, generate
+from lm_eval_rag.harness.parameters import Natural
+from lm_eval_rag.harness.prompts import Prompt, Shot
+from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.methods.prompts import template
+
+
+def standard_prompting(
+    query: Query, *, shots: Natural = 0, seed: Natural = 0, prompt_file: str | None = None
+) -> Plan[Answer]:
+    """Answer from the model's own memory.
+
+    Args:
+        shots: Fixed worked examples of F_G in front of the question.
+        seed: Of the choice of examples.
+        prompt_file: A TOML file with another wording.
+    """
+    worked = yield from examples(shots, seed)
+    prompt = Prompt(template(prompt_file), query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
+    text = yield from generate(prompt)
+    return Answer(text.strip())
