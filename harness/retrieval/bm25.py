@@ -1,0 +1,213 @@
+"""BM25 as Lucene scores it (Kamphuis et al., ECIR 2020, "Lucene (accurate)"), exact, ties by row.
+
+    score(q, d) = sum over the tokens t of q of  idf(t) * tf / (tf + k1 * (1 - b + b * |d| / average |d|))
+    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
+
+A token that stands twice in the query counts twice. bm25s computes the scores of all (token, document) pairs once, when
+the index is built. The search over them is ours, in numpy, since that of bm25s breaks ties by chance, scans all
+documents per query, and needs numba (seconds of compilation) to be fast at it. Ours takes the query's tokens from the
+rarest on and stops when no document without those taken can reach the k-th best (MaxScore; Turtle and Flood, 1995); the
+other tokens are scored for the candidates alone. Sums are exact (float64 over float32), so a score depends on no order.
+
+Tokens are the runs of Unicode letters, digits and underscores of the lowercased text, but an ISO date is one token, so
+that a query is drawn to its own day and not to every day of that year or month. No stemming, no stop words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lm_eval_rag.harness.corpus import Corpus
+from lm_eval_rag.harness.errors import UserError, at_least
+
+log = logging.getLogger(__name__)
+TOKEN = re.compile(r"\d{4}-\d{2}-\d{2}|\w+")
+ARRAYS = ("weights", "rows", "starts", "highest")
+LOOKUP = 12  # to look a document up among a token's costs as much as to add so many of them (measured)
+FORMAT = 1  # of the saved index and of the tokens in it
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of a text, in order."""
+    return TOKEN.findall(text.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The score of every (token, document) pair, by token.
+
+    Args:
+        vocabulary: token -> its number t, in [0, T).
+        weights: float32 (P,): the scores; token t's are ``weights[starts[t]:starts[t + 1]]``.
+        rows: int32 (P,): their documents, ascending within a token.
+        starts: int64 (T + 1,).
+        highest: float32 (T,): the largest weight of each token.
+    """
+
+    vocabulary: dict[str, int]
+    weights: Any
+    rows: Any
+    starts: Any
+    highest: Any
+
+    def postings(self, token: str, count: int) -> Postings:
+        """Where a known token stands, for a query that holds it ``count`` times."""
+        number = self.vocabulary[token]
+        span = slice(self.starts[number], self.starts[number + 1])
+        return Postings(self.rows[span], self.weights[span], np.float64(count), count * float(self.highest[number]))
+
+
+class Postings(NamedTuple):
+    """One token of a query: its documents, their scores, its count in the query and the most it can add."""
+
+    rows: Any
+    weights: Any
+    count: Any
+    highest: float
+
+
+class BM25:
+    """Searches one corpus; the index of a built corpus is kept in its folder and memory-mapped.
+
+    Args:
+        k1: Saturation of the term frequency, 0 or more.
+        b: Weight of the document's length, in [0, 1].
+    """
+
+    def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4) -> None:
+        if k1 < 0 or not 0 <= b <= 1:
+            raise UserError(f"bm25 with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
+        self.settings = f"bm25(k1={float(k1)}, b={float(b)}, format={FORMAT}, bm25s={version('bm25s')})"
+        self.fingerprint = f"{self.settings} over {corpus.fingerprint}"
+        self._size = len(corpus)
+        self._index = _kept(corpus, self.settings, k1, b) if corpus.folder else build_index(corpus.texts, k1, b)
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
+        """For each text at most ``k`` (row, score) pairs, best first, ties by row.
+
+        Documents that share no token with the text are not returned. Results do not depend on the batch.
+
+        Raises:
+            UserError: k is below 1.
+        """
+        at_least("k", k)
+        scores = np.zeros(self._size)  # shared by the queries of this call, zero again after each
+        return [self._search(Counter(tokenize(text)), k, scores) for text in texts]
+
+    def _search(self, query: Counter[str], k: int, scores: Any) -> list[tuple[int, float]]:
+        index = self._index
+        terms = [index.postings(token, count) for token, count in query.items() if token in index.vocabulary]
+        terms.sort(key=lambda term: len(term.rows))
+        found: Any = np.empty(0, np.int32)
+        least = 0.0
+        for taken, term in enumerate(terms):
+            rest = terms[taken:]
+            if not least and len(found) >= k and LOOKUP * len(found) * len(rest) < sum(len(t.rows) for t in rest):
+                whole = _completed(found, scores, rest)
+                least = _kth(whole, k)  # of the candidates, so the k-th best of all is no lower
+                if least > sum(t.highest for t in rest) * (1 + 1e-9):
+                    scores[found] = 0
+                    return _top(found, whole, k)
+            if not least:
+                found = np.concatenate([found, term.rows[scores.take(term.rows) == 0]])
+            np.add.at(scores, term.rows, term.count * term.weights)
+        found = np.flatnonzero(scores >= least) if least else found
+        best = _top(found, scores[found], k)
+        scores.fill(0)
+        return best
+
+
+def _kth(values: Any, k: int) -> float:
+    return float(np.partition(values, -k)[-k])
+
+
+def _completed(found: Any, scores: Any, rest: list[Postings]) -> Any:
+    """The scores of candidates once the other tokens are counted too, each looked up among the token's rows."""
+    order = np.argsort(found)  # near rows are looked up together
+    ordered = found[order]
+    whole = scores[ordered]
+    for term in rest:
+        places = np.minimum(np.searchsorted(term.rows, ordered), len(term.rows) - 1)
+        whole += np.where(term.rows[places] == ordered, term.count * term.weights[places], 0)
+    unordered = np.empty_like(whole)
+    unordered[order] = whole
+    return unordered
+
+
+def _top(rows: Any, scores: Any, k: int) -> list[tuple[int, float]]:
+    """The ``k`` best of unordered candidates, ties by row."""
+    if len(rows) > k:
+        keep = scores >= _kth(scores, k)  # all that tie with the k-th stay until rows decide
+        rows, scores = rows[keep], scores[keep]
+    order = np.lexsort((rows, -scores))[:k]
+    return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def build_index(texts: Sequence[str], k1: float, b: float) -> Index:
+    """The index of texts, computed by bm25s (float32)."""
+    import bm25s
+
+    vocabulary: dict[str, int] = {}
+    numbered = [[vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(text)] for text in texts]
+    if not vocabulary:
+        nothing = np.zeros(0, np.float32)
+        return Index({}, nothing, np.zeros(0, np.int32), np.zeros(1, np.int64), nothing)
+    engine = bm25s.BM25(k1=k1, b=b, method="lucene")
+    built = engine.build_index_from_ids(list(vocabulary.values()), numbered, show_progress=False)
+    starts = built["indptr"].astype(np.int64)
+    return Index(vocabulary, built["data"], built["indices"], starts, np.maximum.reduceat(built["data"], starts[:-1]))
+
+
+def _kept(corpus: Corpus, settings: str, k1: float, b: float) -> Index:
+    """The index in the corpus's folder, built if it is not there or damaged."""
+    assert corpus.folder is not None
+    folder = corpus.folder / f"bm25-{hashlib.sha256(settings.encode()).hexdigest()[:12]}"
+    try:
+        return _load(folder)
+    except (OSError, ValueError, EOFError) as error:
+        if folder.is_dir():
+            log.warning("The index %s is damaged (%s) and is built anew.", folder, error)
+            shutil.rmtree(folder, ignore_errors=True)
+    index = build_index(corpus.texts, k1, b)
+    try:
+        _save(index, folder)
+    except OSError as error:
+        log.warning("The index could not be kept in %s (%s); the next run builds it again.", folder, error)
+    return index
+
+
+def _load(folder: Path) -> Index:
+    vocabulary = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
+    weights, rows, starts, highest = (np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in ARRAYS)
+    if not len(vocabulary) == len(highest) == len(starts) - 1 or not len(weights) == len(rows) == starts[-1]:
+        raise ValueError("its parts do not fit together")
+    return Index(vocabulary, weights, rows, starts, highest)
+
+
+def _save(index: Index, folder: Path) -> None:
+    """Write aside, then rename: a reader sees a whole index or none."""
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for name in ARRAYS:
+            np.save(aside / f"{name}.npy", getattr(index, name))
+        (aside / "vocabulary.json").write_text(json.dumps(index.vocabulary), encoding="utf-8")
+        aside.chmod(0o755)
+        aside.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was first, with the same index
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

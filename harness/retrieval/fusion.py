@@ -1,0 +1,43 @@
+"""Ways to make one ranked list of several. A document's first occurrence is the one that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
+
+from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.harness.types import Passage
+
+
+def round_robin(lists: Iterable[Sequence[Passage]]) -> tuple[Passage, ...]:
+    """The union of lists (RuleRAG, equation 1): the first of each list in turn, then the second of each, and so on.
+
+    The first k of it are the fair share of k documents over all lists; the whole is the pool.
+    """
+    kept: dict[str, Passage] = {}
+    for passage in chain.from_iterable(zip_longest(*lists)):
+        if passage is not None:
+            kept.setdefault(passage.id, passage)
+    return tuple(kept.values())
+
+
+def reciprocal_rank(lists: Iterable[Sequence[Passage]], constant: int = 60) -> tuple[Passage, ...]:
+    """Reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009): by the sum of 1 / (constant + rank).
+
+    Args:
+        lists: Ranked lists, best first; ranks count from 1.
+        constant: 60 in the paper; 0 or more.
+
+    Returns:
+        All documents, best first, ties by id, each with its sum as score, in (0, len(lists) / (constant + 1)].
+    """
+    at_least("constant", constant, 0)
+    passages: dict[str, Passage] = {}
+    sums: dict[str, float] = {}
+    for ranked in lists:
+        for rank, passage in enumerate({p.id: p for p in ranked}.values(), 1):
+            passages.setdefault(passage.id, passage)
+            sums[passage.id] = sums.get(passage.id, 0.0) + 1 / (constant + rank)
+    order = sorted(sums, key=lambda id: (-sums[id], id))
+    return tuple(replace(passages[id], score=sums[id]) for id in order)
