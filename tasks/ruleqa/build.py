@@ -1,0 +1,156 @@
+"""Builds a RuleQA set on first use: fetch, read, split, mine, slice, draw, write.
+
+The folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` is named by what it is made from (source files, parameters, version of
+this code), written beside its place and then renamed, so that a folder is whole or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal, rank
+from lm_eval_rag.harness.sources import Source, fetch, read_manifest
+from lm_eval_rag.tasks.ruleqa import card, fresh, graphs, queries, split, tables
+from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec, spec_of
+
+logger = logging.getLogger(__name__)
+
+VERSION = 2  # raise it with every change of what is built: it names the folder
+CORPORA = ("train", "train_valid")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What becomes a folder: tables by file stem, and what was left out on reading."""
+
+    tables: dict[str, pl.DataFrame]
+    dropped: dict[str, int]
+
+
+def build(task: str, *, corpus: split.CorpusChoice = "train", seed: int = 0) -> str:
+    """The id ``<task>/<hash>`` of the set's folder, which is built if it is not there yet.
+
+    Args:
+        task: ``ruleqa_i``, ``_y``, ``_w``, ``_f``, ``_n``, or one of these with ``_fresh``.
+        corpus: ``train_valid`` adds the validation facts to D (temporal graphs only).
+        seed: Of the halves, the held-out groups, the draw of Q and the fresh names; 0 or more.
+
+    Raises:
+        UserError: Unknown task or corpus, a source that cannot be had, or a damaged folder.
+    """
+    spec = spec_of(task)
+    if corpus not in CORPORA:
+        raise unknown("corpus", corpus, CORPORA)
+    if corpus != "train" and not spec.temporal:
+        raise UserError(f"corpus={corpus!r} is for the temporal sets; {task} pools all splits. Leave it out.")
+    at_least("seed", seed, 0)
+    manifest = read_manifest(files(__package__) / "sources.toml")
+    sources = {path: manifest[path] for path in graphs.FILES[spec.graph]}
+    made_from = {
+        "task": task,
+        "version": VERSION,
+        "parameters": {
+            "corpus": corpus,
+            "seed": seed,
+            "bank": spec.bank,
+            "min_support": spec.min_support,
+            "queries": spec.published.queries,
+        },
+        "sources": {path: source.sha256 for path, source in sources.items()},
+    }
+    digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
+    folder = cache_dir() / task / digest
+    if folder.is_dir():
+        _check(folder)
+    else:
+        logger.info("building %s in %s", task, folder)
+        built = _make(spec, task, sources, corpus, seed)
+        _write(folder, built, spec, {**made_from, "hash": digest}, sources)
+    return f"{task}/{digest}"
+
+
+def _make(spec: Spec, task: str, sources: dict[str, Source], corpus: split.CorpusChoice, seed: int) -> Built:
+    graph = graphs.READERS[spec.graph](lambda path: fetch(sources[path]))
+    parts = (
+        split.temporal(graph.facts, corpus=corpus, seed=seed) if spec.temporal else split.static(graph.facts, seed=seed)
+    )
+    bank = _bank(parts.documents, spec)
+    asked = queries.with_slices(_askable(parts.test, bank, spec), parts.documents, bank)
+    asked = queries.with_popularity(asked, parts.documents)
+    asked = queries.drawn(asked, spec.published.queries, seed=seed)
+    asked = asked.with_columns(in_hard=pl.col("slice") == "rule_required").filter(pl.col("in_main") | pl.col("in_hard"))
+    entities = graph.entities
+    if task.endswith(FRESH):
+        entities = fresh.renamed(entities, avoid=graph.facts["relation"].unique(), seed=seed)
+    letter = spec.task[-1]
+    named = {
+        "corpus": tables.documents(parts.documents, entities),
+        "rules": tables.rules(bank),
+        "queries": tables.queries(asked, entities, letter),
+        "retriever_train": tables.pairs(parts.retriever, entities, letter + "r"),
+        "generator_train": tables.pairs(parts.generator, entities, letter + "g"),
+    }
+    return Built(named, graph.dropped)
+
+
+def _askable(test: pl.DataFrame, bank: pl.DataFrame, spec: Spec) -> pl.DataFrame:
+    """The questions of relations that head a cross-relation rule, or any rule where those are too few for Q."""
+    crossing = bank.filter(pl.col("head") != pl.col("body"))
+    for rules in (crossing, bank):
+        asked = queries.questions(test.filter(pl.col("relation").is_in(rules["head"].unique().to_list())))
+        if asked.height >= spec.published.queries:
+            break
+    return asked
+
+
+def _bank(documents: pl.DataFrame, spec: Spec) -> pl.DataFrame:
+    """The rules of the bank, best first: those that cross relations, then identities."""
+    mined = (mine_temporal if spec.temporal else mine_static)(documents)
+    ranked = rank(mined.filter(pl.col("support") >= spec.min_support))
+    crossing = ranked.filter(pl.col("head") != pl.col("body"))
+    crossing = crossing.head(crossing.height if spec.bank is None else spec.bank)
+    return pl.concat([crossing, ranked.filter(pl.col("head") == pl.col("body"))])
+
+
+def _write(folder: Path, built: Built, spec: Spec, made_from: dict[str, Any], sources: dict[str, Source]) -> None:
+    """Write all files beside ``folder``, then give them its name; of two writers at once the first wins."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
+    try:
+        for name, table in built.tables.items():
+            table.write_parquet(beside / f"{name}.parquet")
+        meta = {**made_from, **card.describe(spec, built.tables), "dropped": built.dropped}
+        meta["files"] = {path.name: path.stat().st_size for path in sorted(beside.iterdir())}
+        (beside / "README.md").write_text(card.text(spec, meta, sources), encoding="utf-8")
+        (beside / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+        if not folder.is_dir():
+            beside.chmod(0o755)
+            beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _check(folder: Path) -> None:
+    """Raise unless every file has the size that it was written with."""
+    try:
+        sizes = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["files"]
+        wrong = [name for name, size in sizes.items() if (folder / name).stat().st_size != size]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        wrong = [f"meta.json or a file that it names ({error})"]
+    if wrong:
+        raise UserError(
+            f"The corpus folder {folder} is damaged: {', '.join(wrong)}. Delete this folder and run again: it is then "
+            f"rebuilt from the sources."
+        )

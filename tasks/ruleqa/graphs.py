@@ -1,0 +1,161 @@
+"""Readers of the five knowledge graphs: facts by entity id, with readable names for entities and relations.
+
+Times: ICEWS14 counts hours from 2014-01-01, YAGO years from 1830, WIKI years from 1786 (RE-Net's folders).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from lm_eval_rag.tasks.ruleqa import names, wiki_names
+
+Fetch = Callable[[str], Path]
+SPLITS = ("train", "valid", "test")
+NELL_DROPPED = ("latitudelongitude", "atdate", "proxyfor", "mutualproxyfor")
+KEY = ["subject", "relation", "object", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A knowledge graph.
+
+    Args:
+        facts: Columns ``split`` (train, valid, test), ``subject`` and ``object`` (int64 ids), ``relation`` (a name; one
+            name, one relation), ``time`` (ISO date or year; null when static); no row twice, in the order of the files.
+        entities: Entity id to name; no two alike without regard to case.
+        dropped: What was left out on reading, by reason, in facts.
+    """
+
+    facts: pl.DataFrame
+    entities: dict[int, str]
+    dropped: dict[str, int]
+
+
+def icews14(fetch: Fetch) -> Graph:
+    """ICEWS14 in the split of TITer and RE-GCN, days of 2014; its names are readable as they are."""
+    entities = names.unique(_names(fetch("icews14/entity2id.txt")))
+    relations = names.unique(_names(fetch("icews14/relation2id.txt")))
+    day = pl.lit("2014-01-01").str.to_date() + pl.duration(hours=pl.col("time"))
+    return _clean(_temporal(fetch, "icews14", day.dt.strftime("%Y-%m-%d")), entities, relations)
+
+
+def yago(fetch: Fetch) -> Graph:
+    """YAGO in the split of RE-Net, one fact a year."""
+    entities = names.unique({id: names.plain(name) for id, name in _names(fetch("yago/entity2id.txt")).items()})
+    relations = {id: names.camel(name) for id, name in _names(fetch("yago/relation2id.txt")).items()}
+    return _clean(_temporal(fetch, "yago", _year(1830)), entities, relations)
+
+
+def wiki(fetch: Fetch) -> Graph:
+    """Wikidata12k in the split of RE-Net, one fact a year, without facts of an entity that has no name."""
+    qids = _names(fetch("wiki/entity2id.txt"))
+    labels = wiki_names.labels(fetch, qids)
+    relations = {int(id): name for _, id, name in (line.split("\t") for line in _lines(fetch("wiki/relation2id.txt")))}
+    facts = _temporal(fetch, "wiki", _year(1786))
+    kept = facts.filter(pl.all_horizontal(pl.col("subject", "object").is_in(list(labels))))
+    entities = names.unique({id: names.tidy(label) for id, label in labels.items()}, lambda id: qids[id])
+    return _clean(kept, entities, relations, {"facts of an entity without a name": facts.height - kept.height})
+
+
+def fb15k237(fetch: Fetch) -> Graph:
+    """FB15k-237, all splits; Wikidata's descriptions tell entities of one name apart."""
+    ids = _names(fetch("fb15k237/entity2id.txt"))
+    text = dict(line.split("\t") for line in _lines(fetch("fb15k237/entity2text.txt")))
+    known = json.loads(fetch(wiki_names.FREEBASE).read_text(encoding="utf-8"))
+
+    def hint(id: int) -> str:
+        return names.short(known.get(ids[id], {}).get("description") or "")
+
+    entities = names.unique({id: names.tidy(text[mid]) for id, mid in ids.items()}, hint)
+    return _clean(
+        _static(fetch, "fb15k237"), entities, names.freebase_relations(_names(fetch("fb15k237/relation2id.txt")))
+    )
+
+
+def nell995(fetch: Fetch) -> Graph:
+    """NELL-995, all splits, without ``NELL_DROPPED``; an entity's category tells those of one name apart."""
+    raw = {id: names.nell_entity(name) for id, name in _names(fetch("nell995/entity2id.txt")).items()}
+    relations = {id: name.removeprefix("concept:") for id, name in _names(fetch("nell995/relation2id.txt")).items()}
+    facts = _static(fetch, "nell995")
+    out = pl.col("relation").is_in([id for id, name in relations.items() if name in NELL_DROPPED])
+    kept = facts.filter(~out)
+    used = set(kept["subject"]) | set(kept["object"])
+    entities = names.unique({id: raw[id][0] for id in used}, lambda id: raw[id][1])
+    spelled = {id: names.segment(name) for id, name in relations.items()}
+    return _clean(kept, entities, spelled, {f"facts of {', '.join(NELL_DROPPED)}": facts.height - kept.height})
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def _names(path: Path) -> dict[int, str]:
+    """Id to raw name from lines of name, tab, id (and what else follows); a line without tab, the count, is skipped."""
+    rows = (line.split("\t") for line in _lines(path))
+    return {int(row[1]): " ".join(row[0].split()) for row in rows if len(row) > 1}
+
+
+def _year(first: int) -> pl.Expr:
+    return (pl.col("time") + first).cast(pl.String)
+
+
+def _temporal(fetch: Fetch, folder: str, time: pl.Expr) -> pl.DataFrame:
+    """The three splits in RE-Net's format: subject, relation, object, time, and an unused column."""
+    columns = [*KEY, "unused"]
+    frames = [
+        pl.read_csv(fetch(f"{folder}/{split}.txt"), separator="\t", has_header=False, new_columns=columns)
+        for split in SPLITS
+    ]
+    return _stack(frames).select("split", *KEY).with_columns(time=time)
+
+
+def _static(fetch: Fetch, folder: str) -> pl.DataFrame:
+    """The three splits in OpenKE's format: a count, then head, tail, relation."""
+    columns = ["subject", "object", "relation"]
+    frames = [
+        pl.read_csv(
+            fetch(f"{folder}/{split}2id.txt"), separator=" ", has_header=False, skip_rows=1, new_columns=columns
+        )
+        for split in SPLITS
+    ]
+    return _stack(frames).with_columns(time=pl.lit(None, pl.String))
+
+
+def _stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The splits, one after the other."""
+    return pl.concat([frame.with_columns(split=pl.lit(split)) for split, frame in zip(SPLITS, frames, strict=True)])
+
+
+def _clean(
+    facts: pl.DataFrame, entities: dict[int, str], relations: dict[int, str], dropped: dict[str, int] | None = None
+) -> Graph:
+    """Name the relations, and drop repeated facts (of one split or across them: the first stays)."""
+    kept = facts.unique(KEY, keep="first", maintain_order=True)
+    named = pl.col("relation").replace_strict(list(relations), list(relations.values()), return_dtype=pl.String)
+    lost = {**(dropped or {}), "repeated facts": facts.height - kept.height}
+    return Graph(kept.select("split", "subject", named, "object", "time"), entities, lost)
+
+
+_TEMPORAL = tuple(f"{name}.txt" for name in ("entity2id", "relation2id", *SPLITS))
+_STATIC = tuple(f"{name}2id.txt" for name in ("entity", "relation", *SPLITS))
+_FOLDERS = {
+    "icews14": _TEMPORAL,
+    "yago": _TEMPORAL,
+    "wiki": _TEMPORAL,
+    "fb15k237": (*_STATIC, "entity2text.txt"),
+    "nell995": _STATIC,
+}
+_SHARED = {"wiki": wiki_names.FILES, "fb15k237": (wiki_names.FREEBASE,)}
+FILES = {folder: (*(f"{folder}/{name}" for name in own), *_SHARED.get(folder, ())) for folder, own in _FOLDERS.items()}
+READERS: dict[str, Callable[[Fetch], Graph]] = {
+    "icews14": icews14,
+    "yago": yago,
+    "wiki": wiki,
+    "fb15k237": fb15k237,
+    "nell995": nell995,
+}

@@ -1,0 +1,59 @@
+"""The tables of a corpus folder: documents, rules, queries and training pairs in readable names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import polars as pl
+
+from lm_eval_rag.tasks.ruleqa.queries import questions
+
+Names = Mapping[int, str]
+
+
+def documents(facts: pl.DataFrame, entities: Names) -> pl.DataFrame:
+    """``corpus.parquet``: one linearised fact a row; ids are padded so that their order is the rows'."""
+    named = facts.sort("time", maintain_order=True).select(
+        _named("subject", entities), "relation", _named("object", entities), "time"
+    )
+    words = pl.format("{} {} {}.", "subject", "relation", "object")
+    return named.select(_ids("d", named.height), _dated(words).alias("text"), "subject", "relation", "object", "time")
+
+
+def rules(bank: pl.DataFrame) -> pl.DataFrame:
+    """``rules.parquet``: the bank as it is, with identity rules marked ``repeat``."""
+    return bank.with_columns(repeat=pl.col("head") == pl.col("body"))
+
+
+def queries(asked: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
+    """Rows of questions in words: id, text, subject, relation, time, answers, and what other columns they have."""
+    rest = [pl.col(name) for name in asked.columns if name not in ("subject", "relation", "time", "answers")]
+    answers = pl.col("answers").list.eval(_named("", entities))
+    named = asked.with_columns(_named("subject", entities), answers)
+    words = pl.format("what does {} {} ?", "subject", "relation")
+    text = _dated(words).alias("text")
+    return named.select(_ids(prefix, named.height), text, "subject", "relation", "time", "answers", *rest)
+
+
+def pairs(facts: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
+    """F_R or F_G: every question of held-out facts, with its answers."""
+    return queries(questions(facts), entities, prefix)
+
+
+def checksum(table: pl.DataFrame) -> str:
+    """sha256 of the rows as JSON lines: of the content, whatever the Parquet writer."""
+    return hashlib.sha256(table.write_ndjson().encode()).hexdigest()
+
+
+def _named(column: str, names: Names) -> pl.Expr:
+    return pl.col(column).replace_strict(list(names), list(names.values()), return_dtype=pl.String)
+
+
+def _ids(prefix: str, n: int) -> pl.Expr:
+    width = len(str(max(n - 1, 0)))
+    return (pl.lit(prefix) + pl.int_range(n).cast(pl.String).str.zfill(width)).alias("id")
+
+
+def _dated(words: pl.Expr) -> pl.Expr:
+    return pl.when(pl.col("time").is_null()).then(words).otherwise(pl.format("Time {} {}", "time", words))

@@ -1,0 +1,117 @@
+"""Names for the Q-ids of WIKI from three public files, joined without guessing.
+
+LiterallyWikidata's English labels come first, then those that FB15k-237's entity2wikidata carries, then ECOLA's names
+(arXiv:2203.09590). ECOLA numbers its entities anew and gives no Q-ids, but its facts are Wikidata12k's, in the same
+order and cut into the same time classes, less those of entities without a name and those that end before they begin:
+walking both lists side by side gives every ECOLA entity its Wikidata12k id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+Fetch = Callable[[str], Path]
+Fact = tuple[int, int, int, int, int]  # subject, relation, object, first and last time class
+
+LABELS = "wiki/labels/literallywikidata_entity_labels_en.txt"
+FREEBASE = "wiki/labels/fb15k237_entity2wikidata.json"
+ECOLA = "wiki/labels/ecola_wiki_short_{}.txt"
+INTERVALS = "wiki/wikidata12k_interval_{}.txt"
+SPLITS = {"train": "train", "valid": "val", "test": "test"}  # Wikidata12k's word, and ECOLA's
+FULL = 300  # a time class of HyTE ends with the year that brings it to so many mentions
+LAST = 81  # of ECOLA's classes, which open ends fall into; an open beginning falls into class 0
+FILES = (
+    LABELS,
+    FREEBASE,
+    ECOLA.format("entities2id"),
+    *(ECOLA.format(split) for split in SPLITS.values()),
+    *(INTERVALS.format(split) for split in SPLITS),
+)
+
+
+def labels(fetch: Fetch, qids: dict[int, str]) -> dict[int, str]:
+    """Entity id to name, of those entities that any of the three files names."""
+    english = dict(line.split("\t") for line in _lines(fetch(LABELS)))
+    known = json.loads(fetch(FREEBASE).read_text(encoding="utf-8")).values()
+    freebase = {entry["wikidata_id"]: entry["label"] for entry in known}
+    ecola = aligned(fetch)
+    found = {id: english.get(qid) or freebase.get(qid) or ecola.get(id) for id, qid in qids.items()}
+    return {id: " ".join(name.split()) for id, name in found.items() if name}
+
+
+def aligned(fetch: Fetch) -> dict[int, str]:
+    """Wikidata12k's entity id to ECOLA's name.
+
+    Raises:
+        ValueError: Some fact of ECOLA has no counterpart.
+    """
+    rows = {split: [line.split("\t") for line in _lines(fetch(INTERVALS.format(split)))] for split in SPLITS}
+    classes = _classes(year for split in rows.values() for row in split for year in map(_year, row[3:5]))
+    ours: dict[tuple[str, int], int] = {}  # ("entity" or "relation", Wikidata12k's id) to ECOLA's
+    theirs: dict[tuple[str, int], int] = {}
+
+    def fits(fact: Fact, other: Fact) -> bool:
+        pairs = list(_pairs(fact, other))
+        same = all(ours.get((kind, a), b) == b and theirs.get((kind, b), a) == a for kind, a, b in pairs)
+        return same and fact[3:] == other[3:]
+
+    for split, other_split in SPLITS.items():
+        facts = iter([_fact(row, classes) for row in rows[split]])
+        for other in _intervals(fetch(ECOLA.format(other_split))):
+            fact = next((fact for fact in facts if fits(fact, other)), None)
+            if fact is None:
+                raise ValueError(f"ECOLA's {other_split} fact {other} has no counterpart in Wikidata12k")
+            for kind, a, b in _pairs(fact, other):
+                ours[kind, a], theirs[kind, b] = b, a
+    rows_of_names = (line.split("\t") for line in _lines(fetch(ECOLA.format("entities2id"))))
+    names = {int(id): name for name, id in rows_of_names}
+    return {id: names[other] for (kind, id), other in ours.items() if kind == "entity"}
+
+
+def _pairs(fact: Fact, other: Fact) -> Iterator[tuple[str, int, int]]:
+    yield "entity", fact[0], other[0]
+    yield "relation", fact[1], other[1]
+    yield "entity", fact[2], other[2]
+
+
+def _year(date: str) -> int | None:
+    """The year of ``1926-##-##`` or ``918-##-##``; None of ``####-##-##``."""
+    year = date.rsplit("-", 2)[0]
+    return int(year) if year.isdigit() else None
+
+
+def _classes(years: Iterator[int | None]) -> dict[int, int]:
+    """Year to time class, over all mentions of years."""
+    counts = Counter(year for year in years if year is not None)
+    classes, number, mentions = {}, 0, 0
+    for year in sorted(counts):
+        classes[year] = min(number, LAST)
+        mentions += counts[year]
+        if mentions >= FULL:
+            number, mentions = number + 1, 0
+    return classes
+
+
+def _fact(row: list[str], classes: dict[int, int]) -> Fact:
+    first, last = map(_year, row[3:5])
+    start = 0 if first is None else classes[first]
+    return int(row[0]), int(row[1]), int(row[2]), start, LAST if last is None else classes[last]
+
+
+def _intervals(path: Path) -> list[Fact]:
+    """ECOLA's rows (subject, relation, object, class), with rows of successive classes joined into one fact."""
+    facts: list[Fact] = []
+    for line in _lines(path):
+        subject, relation, object, time = map(int, line.split("\t"))
+        if facts and (*facts[-1][:3], facts[-1][4] + 1) == (subject, relation, object, time):
+            facts[-1] = (subject, relation, object, facts[-1][3], time)
+        else:
+            facts.append((subject, relation, object, time, time))
+    return facts
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
