@@ -1,0 +1,73 @@
+"""Scores of one question: :data:`METRICS` is the table of them, :func:`score` applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lm_eval_rag.harness.scoring.answer import em, token_f1
+from lm_eval_rag.harness.scoring.attribution import attributed
+from lm_eval_rag.harness.scoring.case import Case, read_case
+from lm_eval_rag.harness.scoring.crag import crag_correct, crag_hallucination, crag_missing, crag_score
+from lm_eval_rag.harness.scoring.retrieval import (
+    CUTOFFS,
+    mrr,
+    pooled_documents,
+    pooled_recall_contains,
+    recall,
+    recall_contains,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One score.
+
+    Args:
+        name: As written in YAML, results, tables and the board.
+        of: The score of one question, or None where it cannot be scored.
+        higher_is_better: Direction.
+        unit: ``share`` (shown as percent), or ``documents``.
+    """
+
+    name: str
+    of: Callable[[Case], float | None]
+    higher_is_better: bool = True
+    unit: str = "share"
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("em", em),
+        Metric("token_f1", token_f1),
+        Metric("crag_correct", crag_correct),
+        Metric("crag_missing", crag_missing, higher_is_better=False),
+        Metric("crag_hallucination", crag_hallucination, higher_is_better=False),
+        Metric("crag_score", crag_score),
+        *(Metric(f"recall@{k}", partial(recall, k=k)) for k in CUTOFFS),
+        *(Metric(f"recall@{k}_contains", partial(recall_contains, k=k)) for k in CUTOFFS),
+        Metric("pooled_recall_contains", pooled_recall_contains),
+        Metric("pooled_documents", pooled_documents, higher_is_better=False, unit="documents"),
+        Metric("mrr", mrr),
+        Metric("attributed", attributed),
+    )
+}
+
+
+def score(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> dict[str, float]:
+    """Every metric that can be scored for one question; what cannot be is absent, never 0.
+
+    Args:
+        doc: The task's document; ``answers`` are the gold answers.
+        answer: The response.
+        rag: The record that the adapter left for it, or None for a stock model. With a ``failure`` in it the question
+            was not answered, and nothing is scored.
+    """
+    if rag and rag.get("failure"):
+        return {}
+    case = read_case(doc, answer, rag)
+    scores = {name: metric.of(case) for name, metric in METRICS.items()}
+    return {name: value for name, value in scores.items() if value is not None}

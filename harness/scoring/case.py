@@ -1,0 +1,85 @@
+"""What the metrics look at: one question with its gold answers, the answer given, and what was retrieved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+
+DONT_KNOW = "i don't know"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scored question.
+
+    Args:
+        answer: The answer as given.
+        golds: Accepted answers in normal form; empty when the question has none.
+        documents: (text, object or None) of every retrieved passage in normal form, best first; None when the method
+            does not retrieve.
+        depth: The largest k at which a recall of this list means something: the k that the method asked with.
+        abstained: Whether the method declined to answer.
+    """
+
+    answer: str
+    golds: tuple[str, ...]
+    documents: tuple[tuple[str, str | None], ...] | None = None
+    depth: int = 0
+    abstained: bool = False
+
+    @cached_property
+    def given(self) -> str:
+        """The answer in normal form."""
+        return normalise(self.answer)
+
+    @cached_property
+    def missing(self) -> bool:
+        """Whether no answer was given: declined, blank, or "i don't know" anywhere in it (CRAG, arXiv:2406.04744)."""
+        return self.abstained or not self.answer.strip() or DONT_KNOW in self.answer.lower().replace("’", "'")
+
+    @cached_property
+    def answer_rank(self) -> int | None:
+        """Rank, from 1, of the first document that states a gold answer; None when no document does.
+
+        A document that is a fact states its object; a free text states whatever stands in it as whole words.
+        """
+        for rank, (text, stated) in enumerate(self.documents or (), start=1):
+            if stated in self.golds or (stated is None and any(has_words(text, gold) for gold in self.golds)):
+                return rank
+        return None
+
+    @cached_property
+    def mention_rank(self) -> int | None:
+        """Rank, from 1, of the first document with a gold answer anywhere in its text, inside words too, or None."""
+        for rank, (text, _) in enumerate(self.documents or (), start=1):
+            if any(gold in text for gold in self.golds):
+                return rank
+        return None
+
+
+def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> Case:
+    """A case from a task's document, a response, and the record that the adapter left (None for a stock model).
+
+    ``depth`` is the record's ``k`` (the largest k of any Retrieve ask); a record without it has the list's length.
+    """
+    rag = rag or {}
+    passages = rag.get("passages")
+    documents = None
+    if passages is not None:
+        documents = tuple((normalise(p["text"]), _stated(p.get("object"))) for p in passages)
+    depth = rag.get("k")
+    return Case(
+        answer=answer,
+        golds=tuple(gold for gold in dict.fromkeys(map(normalise, doc["answers"])) if gold),
+        documents=documents,
+        depth=len(documents or ()) if depth is None else depth,
+        abstained=bool(rag.get("abstained")),
+    )
+
+
+def _stated(name: str | None) -> str | None:
+    return None if name is None else normalise(name)
