@@ -1,0 +1,31 @@
+# make demo | test | check: each makes .venv first, with the package (editable), torch for CPU and the tools, if it is not
+# there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for machines whose
+# default index would bring gigabytes of CUDA packages.
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test check clean
+
+demo: $(READY)
+	$(BIN)/python scripts/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_imports.py
+
+$(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$(TORCH)"
+	$(BIN)/python -m pip install -e ".[hf,dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,85 @@
+"""How lm_eval's command line ends: on bad input of ours with one message, on unscored questions with its own status.
+
+Bad input (a UserError, or a name that is nearly one of ours) ends with status 2 and without a traceback, which
+``LMEVAL_LOG_LEVEL=DEBUG`` shows. A run that leaves questions unscored writes its results and ends with status 3. All
+else ends as in a stock lm_eval; where lm_eval is used as a library, nothing changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from types import ModuleType
+from typing import Any, NoReturn
+
+from lm_eval_rag._register import METHODS, tasks_folder
+
+BAD_INPUT, UNSCORED = 2, 3
+NAMED = 10  # at most so many unscored questions are named
+
+
+def our_tasks() -> list[str]:
+    """The names of our tasks, groups and tags."""
+    from lm_eval.tasks._index import TaskIndex
+
+    return sorted(TaskIndex.build([tasks_folder()]))
+
+
+# what lm_eval calls it, how its own error names those it does not know, our names
+NOT_FOUND: tuple[tuple[str, str, Callable[[], Iterable[str]]], ...] = (
+    ("task", r"Tasks not found: (.+)", our_tasks),
+    ("model", r"Attempted to load model '([^']+)'", METHODS.keys),
+)
+
+
+def plain_endings(cli: ModuleType) -> None:
+    """Change ``lm_eval._cli.HarnessCLI.execute`` as said above, once."""
+    if not hasattr(cli.HarnessCLI.execute, "__wrapped__"):
+        cli.HarnessCLI.execute = _ending_plainly(cli.HarnessCLI.execute)
+
+
+def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(stock)
+    def execute(*args: Any, **kwargs: Any) -> Any:
+        try:
+            done = stock(*args, **kwargs)
+        except ValueError as error:
+            message = _message(error)
+            if message is None or logging.getLogger("lm_eval").isEnabledFor(logging.DEBUG):
+                raise
+            _end(message, BAD_INPUT)
+        adapter = sys.modules.get("lm_eval_rag.harness.adapter")
+        if adapter and adapter.unscored:
+            more = f" and {len(adapter.unscored) - NAMED} more" if len(adapter.unscored) > NAMED else ""
+            _end(
+                f"{len(adapter.unscored)} questions stay unscored: {', '.join(adapter.unscored[:NAMED])}{more}. The "
+                "same command again asks only what is missing: the journal holds every finished call.",
+                UNSCORED,
+            )
+        return done
+
+    return execute
+
+
+def _end(message: str, status: int) -> NoReturn:
+    sys.stderr.write(f"lm-eval-rag: {message}\n")
+    sys.exit(status)
+
+
+def _message(error: ValueError) -> str | None:
+    """What to say about an error of ours, or about a name lm_eval does not know that is nearly one of ours."""
+    from lm_eval_rag.harness.errors import UserError, unknown
+
+    if isinstance(error, UserError):
+        return str(error)
+    for kind, pattern, names in NOT_FOUND:
+        found = re.match(pattern, str(error))
+        for given in found.group(1).split(", ") if found else ():
+            ours = list(names())
+            if difflib.get_close_matches(given, ours):
+                return str(unknown(kind, given, ours, hint=f"These are lm-eval-rag's; lm_eval's own {kind}s work too."))
+    return None

@@ -1,0 +1,24 @@
+"""The lm_eval models, one attribute a method: made when lm_eval asks for ``lm_eval_rag._models:rule_vote``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from lm_eval_rag._register import METHODS
+
+
+def __getattr__(name: str) -> Any:
+    """The model class of the method ``name``; made once, so that it is the same class at every access."""
+    if name not in METHODS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lm_eval_rag.harness.adapter import model_class
+
+    module, _, function = METHODS[name].partition(":")
+    made = model_class(name, getattr(import_module(module), function))
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *METHODS})

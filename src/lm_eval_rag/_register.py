@@ -1,0 +1,58 @@
+"""The one table of what lm_eval gets from us: a new method or metric is one line here (and its twin in pyproject.toml).
+
+pyproject.toml declares the same names as entry points, which lm-eval 0.4.13 ignores and its next release resolves; a
+test holds the two together. Nothing is imported before lm_eval asks for it: the targets are strings.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import EntryPoint
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+# name of the model -> the method's generator function; _models.py makes an lm_eval model of it
+METHODS = {
+    "standard_prompting": "lm_eval_rag.methods.standard_prompting:standard_prompting",
+    "standard_rag": "lm_eval_rag.methods.standard_rag:standard_rag",
+    "rulerag_icl": "lm_eval_rag.methods.rulerag_icl:rulerag_icl",
+    "rule_vote": "lm_eval_rag.methods.rule_vote:rule_vote",
+}
+
+# entry point group of lm_eval -> name -> target, exactly as in pyproject.toml
+ENTRY_POINTS = {"lm_eval.models": {name: f"lm_eval_rag._models:{name}" for name in METHODS}}
+
+
+def tasks_folder() -> Path:
+    """The folder of our YAML files."""
+    return Path(str(files("lm_eval_rag.tasks")))
+
+
+def add_models(models: ModuleType) -> None:
+    """Register our models once ``lm_eval.models`` has registered its own.
+
+    Not earlier: ``get_model`` imports lm_eval's own models only while the registry is empty.
+    """
+    from lm_eval.api.registry import model_registry
+
+    for name, target in ENTRY_POINTS["lm_eval.models"].items():
+        _add(model_registry, name, target)
+
+
+def _add(registry: Any, name: str, target: str) -> None:
+    """Register one name, silently when upstream found our entry point, with a warning when it is somebody else's."""
+    held = dict(registry.items()).get(name)
+    if held is None:
+        registry.register(name, target=target)
+    elif not _is_ours(held):
+        log.warning("The model %r is already registered as %r; ours (%s) is left out.", name, held, target)
+
+
+def _is_ours(held: object) -> bool:
+    """Whether a registry's value (a string, an entry point or the class itself) comes from this package."""
+    source = held.value if isinstance(held, EntryPoint) else held if isinstance(held, str) else held.__module__
+    return source.startswith("lm_eval_rag.")

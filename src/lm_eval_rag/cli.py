@@ -1,0 +1,103 @@
+"""``lm-eval-rag``: what lm_eval's own command line has no place for. Evaluations are run with ``lm_eval``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from lm_eval_rag import __version__
+from lm_eval_rag.harness.errors import UserError, unknown
+
+USAGE = """lm-eval-rag: retrieval-augmented generation for the lm-evaluation-harness.
+
+Evaluations are run with lm_eval itself:  lm_eval --tasks ruleqa_demo --model rule_vote
+
+usage: lm-eval-rag [--version] [--help] COMMAND ...
+
+commands:
+"""
+BAD_INPUT = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, 1 when ``doctor`` found something wrong, 2 on bad input."""
+    name, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    if name in ("-h", "--help"):
+        sys.stdout.write(USAGE + "".join(f"  {known:10}{command.__doc__}\n" for known, command in COMMANDS.items()))
+        return 0
+    if name == "--version":
+        sys.stdout.write(f"lm-eval-rag {__version__}\n")
+        return 0
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        if name not in COMMANDS:
+            raise unknown("command", name, COMMANDS, hint="`lm-eval-rag --help` says what each does.")
+        return COMMANDS[name](rest)
+    except UserError as error:
+        sys.stderr.write(f"lm-eval-rag: {error}\n")
+        return BAD_INPUT
+
+
+def build(argv: Sequence[str]) -> int:
+    """Build the data of tasks ahead of their first use."""
+    parser = argparse.ArgumentParser(prog="lm-eval-rag build", description=build.__doc__)
+    parser.add_argument("tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, or single tasks")
+    parser.add_argument("--seed", type=int, default=0, help="of everything drawn; what the tasks themselves use is 0")
+    chosen = parser.parse_args(argv)
+    builders = _builders()
+    unknown_names = [name for name in chosen.tasks if name not in builders]
+    if unknown_names:
+        raise unknown("task", unknown_names[0], builders)
+    from lm_eval_rag.harness.paths import cache_dir
+
+    for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
+        sys.stdout.write(f"{cache_dir() / made(seed=chosen.seed)}\n")
+    return 0
+
+
+def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
+    """Name on the command line -> what builds it: functions of the seed that return a corpus id."""
+    from lm_eval_rag.tasks.ruleqa import build as ruleqa
+    from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
+    from lm_eval_rag.tasks.ruleqa_demo.build import build as demo
+
+    single = {task: partial(ruleqa.build, task) for task in TASKS}
+    return {
+        "ruleqa": tuple(single[task] for task in SPECS),
+        **{task: (made,) for task, made in single.items()},
+        "ruleqa_demo": (demo,),
+    }
+
+
+def report(argv: Sequence[str]) -> int:
+    """Compare runs: intervals, slices, paired differences, costs, published numbers."""
+    from lm_eval_rag.harness.report.cli import report_main
+
+    return report_main(list(argv), published=Path(str(files("lm_eval_rag.leaderboards") / "published")))
+
+
+def rescore(argv: Sequence[str]) -> int:
+    """Recompute every score of a run from its samples alone."""
+    from lm_eval_rag.harness.report.cli import rescore_main
+
+    return rescore_main(list(argv))
+
+
+def doctor(argv: Sequence[str]) -> int:
+    """Say what is loaded and from where, what the extras give, where data lies, and what is wrong."""
+    from lm_eval_rag.doctor import doctor_main
+
+    return doctor_main(list(argv))
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "build": build,
+    "report": report,
+    "rescore": rescore,
+    "doctor": doctor,
+}
