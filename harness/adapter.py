@@ -1,8 +1,8 @@
 """A method as an lm_eval model: ``lm_eval --model rulerag_icl --model_args k=10,generator=hf,gen_pretrained=...``.
 
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
-model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file in
-place of the task's own), ``journal`` (``off`` or a file), ``max_prompt_tokens`` and ``seed``. lm_eval's context is not
+model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
+in place of the task's own), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``. lm_eval's context is not
 used: a method builds its prompt from the document's question, so that it can budget passages.
 """
 
@@ -37,6 +37,7 @@ from lm_eval_rag.harness.types import Query, Trace
 
 log = logging.getLogger(__name__)
 OTHERS = ("generator", "gen_*", "retriever", "retriever_*", "corpus", "journal", "max_prompt_tokens", "seed")
+MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
 unscored: list[str] = []  # ids of the questions that failed in this process; the command line's exit code tells of them
 
 
@@ -174,7 +175,7 @@ class RagLM(LM):  # type: ignore[misc]
             "rag": {
                 **self._identity(),
                 "fingerprint": self.fingerprint(),
-                "generator": self.generator.spec.identity() if generates else None,
+                "generator": self.generator.spec.identity if generates else None,
                 "indexes": self.corpora.identity(),
                 "journal": str(self.journal_path) if self.journal_path else None,
                 "counts": self.counts,
@@ -233,9 +234,12 @@ def _query(request: Any) -> Query:
 
 
 def _decoding(options: Mapping[str, Any]) -> Decoding:
+    unused = sorted(set(options) - {"until", "max_gen_toks", "do_sample", "temperature"})
+    if unused:
+        log.warning("Generation arguments that methods do not use: %s.", ", ".join(unused))
     until = options.get("until") or ["\n"]
     return Decoding(
-        max_tokens=int(options.get("max_gen_toks", 32)),
+        max_tokens=int(options.get("max_gen_toks", MAX_GEN_TOKS)),
         stop=(until,) if isinstance(until, str) else tuple(until),
         temperature=float(options.get("temperature", 0.0)) if options.get("do_sample", True) else 0.0,
     )

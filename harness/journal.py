@@ -11,8 +11,8 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Reply:
 
 def digest(value: Any) -> str:
     """sha256 in hex of a JSON-able value; keys sorted."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class Journal:
@@ -67,14 +67,10 @@ class Journal:
         if path is None:
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._base = sqlite3.connect(path, timeout=60)
-            self._open(path, run)
-        except (sqlite3.Error, OSError) as error:
-            self.close()
-            raise UserError(
-                f"The journal {path} cannot be used: {error}. Remove it, or give journal=PATH or journal=off."
-            ) from None
+            with self._usable():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._base = sqlite3.connect(path, timeout=60)
+                self._open(path, run)
         except UserError:
             self.close()
             raise
@@ -132,10 +128,11 @@ class Journal:
         found: dict[str, Reply | CallError] = {}
         if self._base is None:
             return found
-        for key in keys:
-            row = self._base.execute("SELECT reply, seconds FROM calls WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                found[key] = Reply(json.loads(row[0]), row[1], journalled=True)
+        with self._usable():
+            for key in keys:
+                row = self._base.execute("SELECT reply, seconds FROM calls WHERE key = ?", (key,)).fetchone()
+                if row is not None:
+                    found[key] = Reply(json.loads(row[0]), row[1], journalled=True)
         return found
 
     def _store(self, done: Mapping[str, Reply | CallError]) -> None:
@@ -146,8 +143,18 @@ class Journal:
             for key, reply in done.items()
             if isinstance(reply, Reply)
         ]
-        with self._base:
+        with self._usable(), self._base:
             self._base.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?)", rows)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Says what to do when the file cannot be read or written: a full disk, a damaged file."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"The journal {self.path} cannot be used: {error}. Remove it, or give journal=PATH or journal=off."
+            ) from None
 
     def close(self) -> None:
         """Close the file; the journal is not used after."""

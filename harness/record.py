@@ -25,7 +25,8 @@ class RagText(str):
 def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
 
-    ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0.
+    ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
+    largest number of documents asked for at once, up to which the merged list may be scored.
     """
     retrieved = trace.count("Retrieve") > 0
     passages = [
@@ -55,6 +56,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "abstained": answer.abstained,
         "failure": trace.failure,
         "passages": passages if retrieved else None,
+        "k": max((step.k for step in trace.steps), default=0),
         "rules": rules,
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),

@@ -62,7 +62,7 @@ def run(
     questions: Iterable[str | Query],
     *,
     corpus: Corpus | Iterable[Passage] | Iterable[str] | str | Path | None = None,
-    rules: Iterable[Rule] = (),
+    rules: Iterable[Rule] | str = (),
     examples: Iterable[tuple[Query, str]] = (),
     generator: Generator | str | None = None,
     retriever: str = "bm25",
@@ -76,7 +76,7 @@ def run(
         method: A method's generator function.
         questions: Texts or queries.
         corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
-        rules: The rule bank, for methods that follow rules.
+        rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
         examples: (query, answer) pairs for ``shots=``.
         generator: A generator, or the name of one (``tiny``); None when the method needs none.
         retriever: Name of the retriever.
@@ -90,6 +90,8 @@ def run(
     Raises:
         UserError: Bad parameters, or an ask that nothing serves.
     """
+    if isinstance(rules, str):
+        parameters["rules"], rules = rules, ()
     bound = bind(method, parameters)
     queries = [q if isinstance(q, Query) else Query(f"q{i}", q) for i, q in enumerate(questions)]
     engine = Engine(

@@ -106,6 +106,7 @@ class Step:
         prompt_tokens: Tokens read (0 when the backend does not say).
         completion_tokens: Tokens written.
         dropped_passages: Passages left out of the prompt for want of room.
+        k: Documents asked for (Retrieve).
         journalled: True when the journal served it.
     """
 
@@ -116,6 +117,7 @@ class Step:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     dropped_passages: int = 0
+    k: int = 0
     journalled: bool = False
 
 

@@ -1,6 +1,6 @@
 """Standard RAG: the documents that the question retrieves, then the answer (RuleRAG, section 4.2 and Table 2).
 
-Departures: the wording of the prompt is ours. ``queries=n`` is a control that the paper lacks: n retrievals with
+Departures: the wording of the prompt is ours. ``n_queries=n`` is a control that the paper lacks: n retrievals with
 variants of the question, fused by reciprocal rank, so that rule-guided retrieval can be compared at equal calls.
 """
 
@@ -21,7 +21,7 @@ def standard_rag(
     query: Query,
     *,
     k: Positive = 10,
-    queries: Positive = 1,
+    n_queries: Positive = 1,
     documents: Natural = 10,
     document_order: Literal["best_first", "best_last"] = "best_first",
     shots: Natural = 0,
@@ -32,25 +32,25 @@ def standard_rag(
 
     Args:
         k: Documents of each retrieval.
-        queries: Retrievals, with variants of the question; 1 is the question as it is.
+        n_queries: Retrievals, with variants of the question; 1 is the question as it is.
         documents: Documents in the prompt.
         document_order: Where the best document stands.
         shots: Fixed worked examples of F_G, each with documents of its own.
         seed: Of the choice of examples.
         prompt_file: A TOML file with another wording.
     """
-    found = yield from _search(query.text, queries, k)
+    found = yield from _search(query.text, n_queries, k)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
-        worked.append(Shot(example.text, answer, (yield from _search(example.text, queries, k))[:documents]))
+        worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
     prompt = Prompt(template(prompt_file), query.text, found[:documents], shots=tuple(worked), order=document_order)
     text = yield from generate(prompt)
     return Answer(text.strip(), found)
 
 
-def _search(text: str, queries: int, k: int) -> Plan[tuple[Passage, ...]]:
+def _search(text: str, n_queries: int, k: int) -> Plan[tuple[Passage, ...]]:
     """The passages of one retrieval, or of several fused."""
     lists = []
-    for variant in variants(text, queries):
+    for variant in variants(text, n_queries):
         lists.append((yield from retrieve(variant, k)))
-    return lists[0] if queries == 1 else reciprocal_rank(lists)
+    return lists[0] if n_queries == 1 else reciprocal_rank(lists)

@@ -106,7 +106,8 @@ class RetrieveBackend:
 def _served(corpus: Corpus, ask: Retrieve, reply: Reply) -> Served:
     passages = tuple(corpus.passage(int(row), float(score)) for row, score in reply.value)
     text = " ".join(passage.id for passage in passages)
-    return Served(passages, Step("Retrieve", ask.text, text, seconds=reply.seconds, journalled=reply.journalled))
+    step = Step("Retrieve", ask.text, text, seconds=reply.seconds, k=ask.k, journalled=reply.journalled)
+    return Served(passages, step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,22 +39,22 @@ def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int 
     Args:
         limit: The most tokens of a prompt, beside the model's own context length.
     """
-    if isinstance(prompt, str):
-        return Fitted(prompt, generator.count_tokens(prompt) or 0, 0)
     rooms = [room for room in (generator.room(max_tokens), limit) if room is not None]
-    most = max(len(prompt.passages), *(len(shot.passages) for shot in prompt.shots), 0)
+    lists = [] if isinstance(prompt, str) else [prompt.passages, *(shot.passages for shot in prompt.shots)]
+    most = max(map(len, lists), default=0)
     low, high, best = 0, most, None
     while low <= high:  # the largest number of passages that fits; all of them first
         keep = high if best is None and high == most else (low + high) // 2
-        text = prompt.render(keep)
+        text = prompt if isinstance(prompt, str) else prompt.render(keep)
         counted = generator.count_tokens(text)
         size = counted if counted is not None else len(text.encode()) // BYTES_PER_TOKEN
         if not rooms or size <= min(rooms):
-            best, low = Fitted(text, counted or 0, max(0, len(prompt.passages) - keep)), keep + 1
+            dropped = max(0, len(lists[0]) - keep) if lists else 0
+            best, low = Fitted(text, counted or 0, dropped), keep + 1
         else:
             high = keep - 1
     if best is None:
-        return CallError(f"the prompt does not fit into {min(rooms)} tokens even without documents")
+        return CallError(f"the prompt does not fit into {min(rooms)} tokens, even without documents")
     return best
 
 
@@ -104,7 +104,8 @@ class GenerateBackend:
             for draw in range(ask.n)
         ]
         request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature]
-        calls = [Call(self.generator.fingerprint, [*request, fit_.text], draw) for _, fit_, draw in flat]
+        fingerprint = self.generator.fingerprint
+        calls = [Call(fingerprint, [*request, fit_.text], draw) for _, fit_, draw in flat]
 
         def compute(positions: list[int]) -> Sequence[Any]:
             prompts, draws = [flat[p][1].text for p in positions], [flat[p][2] for p in positions]
@@ -158,7 +159,8 @@ class LoglikelihoodBackend:
             fitted.append(fit(ask.prompt, self.generator, longest, self.limit))
         good = [i for i, fit_ in enumerate(fitted) if isinstance(fit_, Fitted)]
         pairs = [(getattr(fitted[i], "text", ""), asked[i][1].continuation) for i in good]
-        calls = [Call(self.generator.fingerprint, ["loglikelihood", *pair]) for pair in pairs]
+        fingerprint = self.generator.fingerprint
+        calls = [Call(fingerprint, ["loglikelihood", *pair]) for pair in pairs]
 
         def compute(positions: list[int]) -> Sequence[Any]:
             return self.generator.loglikelihood([pairs[p] for p in positions])

@@ -15,11 +15,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.errors import UserError, at_least, unknown
 
 TINY = "tiny"
 TINY_FOLDER = Path(__file__).parent / "rulerag_tiny"
-KEYS = {"openai-chat-completions": "OPENAI_API_KEY", "openai-completions": "OPENAI_API_KEY"}
+KEYS = {  # what needs a key, and the environment variable that holds it
+    "openai-chat-completions": "OPENAI_API_KEY",
+    "openai-completions": "OPENAI_API_KEY",
+    "azure-openai-chat-completions": "AZURE_OPENAI_API_KEY",
+    "anthropic-chat": "ANTHROPIC_API_KEY",
+    "anthropic-chat-completions": "ANTHROPIC_API_KEY",
+}
+SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
+SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size")  # change no answer
 HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
 
 
@@ -45,19 +53,37 @@ class ModelSpec:
         return "chat" in self.name
 
     @property
+    def is_api(self) -> bool:
+        """Whether its requests go over the network."""
+        return "base_url" in self.arguments or self.is_chat_api or self.name in KEYS
+
+    @property
     def width(self) -> int:
         """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
-        if "base_url" in self.arguments or self.is_chat_api or self.name in KEYS:
+        if self.is_api:
             return int(self.arguments.get("num_concurrent", 8))
         return self.batch_size if isinstance(self.batch_size, int) else 32
 
     @property
-    def retries(self) -> int:
-        """How often a request over the network is made at most."""
-        return max(1, int(self.arguments.get("max_retries", 4)))
+    def tries(self) -> int:
+        """How often a request over the network is made at most (``gen_max_retries``, 6)."""
+        return int(self.arguments.get("max_retries", 6))
+
+    @property
+    def retry_wait(self) -> float:
+        """Seconds before a failed request is made again, doubled each time (``gen_retry_wait``, 0.5)."""
+        return float(self.arguments.get("retry_wait", 0.5))
 
     def check(self) -> None:
         """Raise a UserError for a name that lm_eval does not know, or a key that is missing; builds nothing."""
+        for given in SECRETS:
+            if given in self.arguments:
+                raise UserError(
+                    f"gen_{given} is refused: arguments are written into the results file. Give the key in the "
+                    f"environment variable {KEYS.get(self.name, 'OPENAI_API_KEY')}."
+                )
+        for counted in ("num_concurrent", "max_retries"):
+            at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
@@ -66,10 +92,10 @@ class ModelSpec:
         if self.name in KEYS and not os.environ.get(KEYS[self.name]):
             raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
 
+    @cached_property
     def identity(self) -> list[Any]:
-        """All that its output depends on, JSON-able: name, arguments, and the content of local folders."""
-        speed_only = ("num_concurrent", "max_retries", "timeout", "batch_size")
-        arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in speed_only}
+        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once."""
+        arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
         folders = [TINY_FOLDER] if self.name == TINY else []
         folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
         return [self.name, arguments, [_content(folder) for folder in folders]]
@@ -92,8 +118,9 @@ def build(spec: ModelSpec) -> Any:
     if name.startswith("hf"):
         _need_torch()
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
-    if spec.is_chat_api or "base_url" in arguments:
-        arguments |= {"num_concurrent": 1}
+    if spec.is_api:  # its threads and its retries are ours, see LMGenerator
+        arguments = {**arguments, "num_concurrent": 1, "max_retries": 1}
+        arguments.pop("retry_wait", None)
         extra = {}
     try:
         return get_model(name).create_from_arg_obj(arguments, extra)

@@ -2,14 +2,13 @@
 
 Local models get their requests in batches. Models behind an API get one request a thread, because lm_eval's own
 concurrent path drops every answer of a batch when one request of it fails; here each request fails alone, after its
-retries, and a reply without text counts as a failure, not as an empty answer.
+tries, and a reply without text counts as a failure, not as an empty answer.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -17,9 +16,8 @@ from typing import Any
 from lm_eval_rag.harness.errors import CallError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.build import ModelSpec, build
+from lm_eval_rag.harness.generators.network import cut, each, text_of
 from lm_eval_rag.harness.journal import digest
-
-REFUSED = (401, 403, 404)  # statuses that no retry and no other question can heal
 
 
 class LMGenerator:
@@ -51,7 +49,7 @@ class LMGenerator:
     @property
     def fingerprint(self) -> str:
         """Name, arguments, content of a local folder, chat or not, seed, and the library's version."""
-        return digest([self.spec.identity(), self.chat, self.seed, version("lm_eval")])
+        return digest([self.spec.identity, self.chat, self.seed, version("lm_eval")])
 
     @property
     def batch(self) -> int:
@@ -59,40 +57,65 @@ class LMGenerator:
         return 4 * self.spec.width
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str | CallError]:
-        """One continuation a prompt, in order."""
+        """One continuation a prompt, in order.
+
+        Raises:
+            UserError: The model cannot be built, has no chat template, or its server refuses us.
+        """
         requests = [
-            self._request(prompt, self._options(decoding, draw)) for prompt, draw in zip(prompts, draws, strict=True)
+            (self._wrap(prompt), self._options(decoding, draw)) for prompt, draw in zip(prompts, draws, strict=True)
         ]
         if self.is_api:
             return self._each(self._post, requests)
-        return list(_quiet(self.lm.generate_until)(requests))
+        return list(_quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests]))
 
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | CallError]:
-        """ln P(continuation | prompt), in order."""
-        requests = [_instance("loglikelihood", (self._wrap(prompt), continuation)) for prompt, continuation in pairs]
-        call = _quiet(self.lm.loglikelihood)
+        """ln P(continuation | prompt), in order.
+
+        Raises:
+            UserError: As ``generate``, or the model gives no log-probabilities.
+        """
+        if self.spec.is_chat_api or (self.is_api and self.lm.tokenizer is None):
+            raise UserError(
+                f"generator={self.spec.name} gives no log-probabilities of a prompt. Take generator=hf, or "
+                "generator=local-completions with gen_tokenizer=."
+            )
+        requests = [(self._wrap(prompt), continuation) for prompt, continuation in pairs]
         if self.is_api:
-            return self._each(lambda request: float(call([request])[0][0]), requests)
-        return [float(value) for value, _ in call(requests)]
+            return self._each(self._post_pair, requests)
+        found = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+        return [float(value) for value, _ in found]
 
     def count_tokens(self, text: str) -> int | None:
-        """Tokens by the model's tokenizer; None behind a chat API."""
-        if self.is_api and self.lm.tokenizer is None:
-            return None
-        return len(self.lm.tok_encode(text))
+        """Tokens by the model's tokenizer, without its chat template; None behind an API that has none here."""
+        if not self.is_api:
+            return len(self.lm.tok_encode(text))
+        from lm_eval.models.api_models import TemplateAPI
+
+        return None if self.lm.tokenizer is None else len(TemplateAPI.tok_encode(self.lm, text))
 
     def room(self, max_tokens: int) -> int | None:
-        """The context length (``gen_max_length`` where an API does not tell) less what is to be written."""
+        """The context length (``gen_max_length`` where an API does not tell) less the chat template and the reply."""
         if self.is_api and "max_length" not in self.spec.arguments:
             return None
         length = getattr(self.lm, "max_length", None)
-        return None if length is None else int(length) - max_tokens
+        return None if length is None else int(length) - self._around - max_tokens
 
-    def _request(self, prompt: str, options: dict[str, Any]) -> Any:
-        return _instance("generate_until", (self._wrap(prompt), options))
+    @cached_property
+    def _around(self) -> int:
+        """Tokens that the chat template adds to a prompt."""
+        around = self._wrap("") if self.chat else ""
+        return (self.count_tokens(around) or 0) if around and isinstance(around, str) else 0
 
     def _wrap(self, prompt: str) -> Any:
-        return self.lm.apply_chat_template([{"role": "user", "content": prompt}]) if self.chat else prompt
+        if not self.chat:
+            return prompt
+        try:
+            return self.lm.apply_chat_template([{"role": "user", "content": prompt}])
+        except (ValueError, NotImplementedError) as error:
+            raise UserError(
+                f"generator={self.spec.name} has no chat template ({error}). Run without --apply_chat_template."
+            ) from None
 
     def _options(self, decoding: Decoding, draw: int) -> dict[str, Any]:
         options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
@@ -102,63 +125,26 @@ class LMGenerator:
                 options["seed"] = self.seed + draw
         return options
 
-    def _post(self, request: Any) -> str:
-        """One request over the network and the text of its reply."""
-        prompt, options = request.args
+    def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:
+        spec = self.spec
+        return each(call, requests, width=spec.width, tries=spec.tries, wait=spec.retry_wait)
+
+    def _post(self, request: tuple[Any, dict[str, Any]]) -> str:
+        """One prompt over the network and the text of its reply."""
+        prompt, options = request
         message = self.lm.tok_encode(prompt) if self.lm.tokenized_requests else prompt
         reply = self.lm.model_call(messages=[message], generate=True, gen_kwargs=options)
-        if not isinstance(reply, dict) or ("content" not in reply and not _has_text(reply)):
-            raise CallError(f"generator: the reply holds no text: {str(reply)[:200]}")
-        return str(self.lm.parse_generations(outputs=reply)[0])
+        return cut(text_of(self.lm, reply), options["until"])
 
-    def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:
-        """Every call in a thread; one that fails to the end gives a CallError, one that is refused ends the run."""
-        from requests import RequestException
-        from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
-
-        retrying = Retrying(
-            stop=stop_after_attempt(self.spec.retries),
-            wait=wait_exponential(multiplier=0.25, max=10),
-            retry=retry_if_exception(_transient),
-            reraise=True,
-        )
-
-        def attempt(request: Any) -> Any:
-            try:
-                return retrying.copy()(call, request)
-            except (RequestException, CallError) as error:
-                if _status(error) in REFUSED:
-                    raise UserError(
-                        f"The generator's server refused the request: {error}. Check the base URL, the model's name "
-                        "and the key in the environment (OPENAI_API_KEY)."
-                    ) from None
-                return CallError(f"generator: {error}")
-
-        with ThreadPoolExecutor(self.spec.width) as pool:
-            return list(pool.map(attempt, requests))
-
-
-def _has_text(reply: dict[str, Any]) -> bool:
-    """Whether an OpenAI-style reply holds a text; lm_eval reads a malformed one as an empty answer."""
-    try:
-        choice = reply["choices"][0]
-        return isinstance(choice["message"]["content"] if "message" in choice else choice["text"], str)
-    except (KeyError, IndexError, TypeError):
-        return False
-
-
-def _status(error: BaseException) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)
-
-
-def _transient(error: BaseException) -> bool:
-    """Whether another try may help: what failed on the way, 408, 409, 429 and 5xx, and replies without text."""
-    from requests import RequestException
-
-    status = _status(error)
-    if isinstance(error, CallError):
-        return True
-    return isinstance(error, RequestException) and (status is None or status in (408, 409, 429) or status >= 500)
+    def _post_pair(self, request: tuple[str, str]) -> float:
+        """One prompt and its continuation over the network, and the log-probability the server gives."""
+        encoded = self.lm._encode_pair(*request)
+        inputs, lengths, _ = self.lm.batch_loglikelihood_requests([[(request, *encoded)]])
+        reply = self.lm.model_call(messages=inputs, generate=False)
+        try:
+            return float(self.lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0])
+        except (KeyError, IndexError, TypeError):
+            raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
 
 
 def _instance(kind: str, arguments: tuple[Any, ...]) -> Any:

@@ -1,0 +1,119 @@
+"""Requests to a model behind an API: each is tried again where that may help, and fails alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+from lm_eval_rag.harness.errors import CallError, UserError
+
+REFUSED = (401, 403, 404)  # statuses that no other try and no other question can heal
+AGAIN = (408, 409, 425, 429)  # and 500 and above: another try may help
+LONGEST = 60.0  # seconds between two tries, at most
+
+
+def each(
+    call: Callable[[Any], Any], requests: Sequence[Any], *, width: int, tries: int, wait: float
+) -> list[Any | CallError]:
+    """Every call in a thread of its own; a CallError for one that fails to the end.
+
+    Args:
+        width: Threads.
+        tries: How often a request is made at most.
+        wait: Seconds before the second try, doubled before each further one; a longer ``Retry-After`` is kept to.
+
+    Raises:
+        UserError: The server refuses us (401, 403, 404), or nobody listens: no question can be answered.
+    """
+    from requests import RequestException
+
+    ended = Event()
+
+    def one(request: Any) -> Any:
+        for tried in range(1, tries + 1):
+            try:
+                return call(request)
+            except (RequestException, CallError) as error:
+                hopeless = _hopeless(error, last=tried == tries)
+                if hopeless:
+                    ended.set()
+                    raise hopeless from None
+                if tried == tries or not _transient(error) or ended.wait(_pause(error, wait * 2 ** (tried - 1))):
+                    return CallError(f"generator, try {tried} of {tries}: {_words(error)}")
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    with ThreadPoolExecutor(width) as pool:
+        try:
+            return list(pool.map(one, requests))
+        finally:
+            ended.set()
+
+
+def text_of(lm: Any, reply: Any) -> str:
+    """The text of a reply to a generation request.
+
+    Raises:
+        CallError: There is none: lm_eval would read that as an empty answer, or end the run.
+    """
+    from lm_eval.models.openai_completions import LocalChatCompletion
+
+    try:
+        if isinstance(lm, LocalChatCompletion) or "choices" in reply:
+            choice = reply["choices"][0]
+            found = choice["message"]["content"] if "message" in choice else choice["text"]
+            reply = {**reply, "choices": [{**choice, "index": 0}]} if isinstance(found, str) else None
+        text = lm.parse_generations(outputs=reply)[0]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        text = None
+    if not isinstance(text, str):
+        raise CallError(f"the reply holds no text: {str(reply)[:200]}")
+    return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored
+
+
+def cut(text: str, stops: Sequence[str]) -> str:
+    """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
+    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
+
+
+def _hopeless(error: Exception, *, last: bool) -> UserError | None:
+    """What ends the run: a refusal at once, and a server that nobody can reach after the last try."""
+    from requests import ConnectionError
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+    if _status(error) in REFUSED:
+        return UserError(
+            f"The generator's server refused the request: {_words(error)}. Check the base URL, the model's name "
+            "and the key in the environment (OPENAI_API_KEY). The same command again asks only what is missing."
+        )
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    if last and isinstance(error, ConnectionError) and isinstance(reason, (NewConnectionError, ConnectTimeoutError)):
+        return UserError(
+            f"The generator's server cannot be reached: {reason}. Check the base URL and that the server runs. "
+            "The same command again asks only what is missing."
+        )
+    return None
+
+
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _transient(error: Exception) -> bool:
+    """Whether another try may help: what failed on the way, some statuses, and replies without text."""
+    status = _status(error)
+    return status is None or status in AGAIN or status >= 500
+
+
+def _pause(error: Exception, wait: float) -> float:
+    """Seconds before the next try."""
+    told = getattr(getattr(error, "response", None), "headers", {}).get("Retry-After", "")
+    return min(LONGEST, max(wait, float(told) if told.isdigit() else 0.0))
+
+
+def _words(error: Exception) -> str:
+    """The error, and what the server said; not about keys, which it may repeat."""
+    response = getattr(error, "response", None)
+    said = "" if response is None or response.status_code in (401, 403) else response.text.strip()[:200]
+    return f"{error}{': ' + said if said else ''}"

@@ -1,0 +1,150 @@
+"""Properties that every method keeps, over the registry, and what each method is for."""
+
+import dataclasses
+import inspect
+from importlib import import_module
+
+import pytest
+
+from lm_eval_rag._register import METHODS
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.parameters import Lowest, defaults
+from lm_eval_rag.harness.run import run
+from lm_eval_rag.harness.types import Query
+
+TOWNS = [f"Town{i} Burg" for i in range(6)]
+
+
+def method(name):
+    module, _, function = METHODS[name].partition(":")
+    return getattr(import_module(module), function)
+
+
+@pytest.fixture(params=sorted(METHODS))
+def name(request):
+    return request.param
+
+
+def answer(name, queries, corpus, generator, **parameters):
+    return run(method(name), queries, corpus=corpus, generator=generator, **parameters)
+
+
+def test_alone_or_together_is_the_same(name, queries, corpus, generator):
+    together = answer(name, queries, corpus, generator)
+    alone = [answer(name, [query], corpus, generator)[0] for query in queries]
+    assert [a for a, _ in together] == [a for a, _ in alone]
+    assert [[step.request for step in t.steps] for _, t in together] == [[s.request for s in t.steps] for _, t in alone]
+
+
+def test_order_of_questions_does_not_matter(name, queries, corpus, generator):
+    forwards = answer(name, queries, corpus, generator)
+    backwards = answer(name, queries[::-1], corpus, generator)
+    assert [a for a, _ in forwards] == [a for a, _ in backwards[::-1]]
+
+
+def test_a_query_holds_no_gold_answer(name):
+    assert {field.name for field in dataclasses.fields(Query)} == {"id", "text", "time", "corpus"}
+    assert set(inspect.signature(method(name)).parameters) - set(defaults(method(name))) == {"query"}
+
+
+def test_every_parameter_has_a_default_and_a_type(name):
+    hints = inspect.get_annotations(method(name), eval_str=True)
+    for parameter in defaults(method(name)):
+        assert parameter in hints
+
+
+def test_counts_may_not_be_zero_or_less(name, queries, corpus, generator):
+    hints = inspect.get_annotations(method(name), eval_str=True)
+    lowest = {n: m.value for n, h in hints.items() for m in getattr(h, "__metadata__", ()) if isinstance(m, Lowest)}
+    for parameter, value in lowest.items():
+        with pytest.raises(UserError, match=f"{parameter}={value - 1}"):
+            answer(name, queries, corpus, generator, **{parameter: value - 1})
+
+
+def test_it_names_its_source(name):
+    assert inspect.getmodule(method(name)).__doc__ and "Args:" in method(name).__doc__
+
+
+def test_it_survives_questions_about_nothing(name, corpus, generator):
+    odd = [Query("q0", ""), Query("q1", "what does Nobody of Nowhere do?"), Query("q2", "\x00 ? 😀")]
+    results = answer(name, odd, corpus, generator)
+    assert len(results) == 3 and all(trace.failure is None for _, trace in results)
+
+
+def test_standard_prompting_retrieves_nothing(queries, corpus, generator):
+    (first, trace), *_ = answer("standard_prompting", queries, corpus, generator)
+    assert trace.count("Retrieve") == 0 and first.passages == () and "Documents" not in generator.prompts[0]
+
+
+def test_standard_rag_shows_the_best_documents(queries, corpus, generator):
+    (first, trace), *_ = answer("standard_rag", queries, corpus, generator, k=4, documents=2)
+    assert trace.count("Retrieve") == 1 and len(first.passages) == 4
+    assert generator.prompts[0].count("\nTime ") == 2 and "Rules" not in generator.prompts[0]
+
+
+def test_equal_calls_without_rules(queries, corpus, generator):
+    (first, trace), *_ = answer("standard_rag", queries, corpus, generator, n_queries=3)
+    assert trace.count("Retrieve") == 3 and trace.count("MatchRules") == 0
+    assert len({passage.id for passage in first.passages}) == len(first.passages)
+
+
+def test_rulerag_asks_once_a_rule_and_shows_the_rules(queries, corpus, generator):
+    (first, trace), *_ = answer("rulerag_icl", queries, corpus, generator)
+    assert [rule.body for rule in first.rules] == ["was born in", "visited"]
+    assert trace.count("Retrieve") == 2
+    assert "[Entity1, was born in, Entity2] leads to [Entity1, is a citizen of, Entity2]" in generator.prompts[0]
+
+
+@pytest.mark.parametrize(("guide", "retrievals", "shown"), [("both", 2, 1), ("retrieval", 2, 0), ("generation", 1, 1)])
+def test_each_half_alone(queries, corpus, generator, guide, retrievals, shown):
+    (first, trace), *_ = answer("rulerag_icl", queries, corpus, generator, guide=guide)
+    assert (trace.count("Retrieve"), generator.prompts[0].count("Rules:")) == (retrievals, shown)
+    assert len(first.rules) == 2
+
+
+def test_a_question_without_rules_falls_back_to_the_plain_one(corpus, generator):
+    query = Query("q0", "Time 2014-06-01 what does Person0 Alba visited ?")
+    ((ruled, _),) = answer("rulerag_icl", [query], corpus, generator)
+    ((plain, _),) = answer("standard_rag", [query], corpus, generator)
+    assert ruled.rules == () and ruled.passages == plain.passages and ruled.text == plain.text
+
+
+def test_shots_are_the_same_for_all_questions_and_seeded(queries, corpus, generator):
+    answer("rulerag_icl", queries, corpus, generator, shots=2, seed=1)
+    heads = {prompt.rpartition("Documents:")[0] for prompt in generator.prompts}
+    assert len(heads) == 1 and heads.pop().count("Question:") == 2
+    before = generator.prompts.copy()
+    generator.prompts.clear()
+    answer("rulerag_icl", queries, corpus, generator, shots=2, seed=2)
+    assert before != generator.prompts
+
+
+def test_documents_are_dropped_from_the_bottom_when_room_is_short(queries, corpus, narrow):
+    (_, trace), *_ = answer("standard_rag", queries, corpus, narrow)
+    (step,) = [step for step in trace.steps if step.ask == "Generate"]
+    first = next(s for s in trace.steps if s.ask == "Retrieve").reply.split()[0]
+    assert step.dropped_passages > 0 and step.prompt_tokens <= 60
+    assert corpus.texts[int(first[1:])] in step.request
+
+
+def test_rule_vote_follows_the_surest_rule_without_a_generator(queries, corpus):
+    results = answer("rule_vote", queries, corpus, None, recency=0.0)
+    assert [a.text for a, _ in results] == TOWNS
+    assert all(trace.count("Generate") == 0 for _, trace in results)
+
+
+def test_rule_vote_abstains_without_evidence(corpus):
+    ((nothing, _),) = answer("rule_vote", [Query("q", "what does Person0 Alba visited ?")], corpus, None)
+    assert nothing.abstained and nothing.text == ""
+
+
+def test_rule_vote_prefers_what_is_recent(corpus):
+    query = Query("q", "Time 2014-02-02 what does Person0 Alba is a citizen of ?", "2014-02-02")
+    ((old, _),) = answer("rule_vote", [query], corpus, None, recency=0.0)
+    ((new, _),) = answer("rule_vote", [query], corpus, None, recency=1.0)
+    assert (old.text, new.text) == ("Town0 Burg", "Town1 Burg")
+
+
+def test_a_method_that_needs_a_generator_says_so(queries, corpus):
+    with pytest.raises(UserError, match="needs Generate, which nothing serves"):
+        answer("standard_rag", queries, corpus, None)
