@@ -13,30 +13,19 @@ import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from lm_eval.api.model import LM
 
-from lm_eval_rag.harness.backends.corpora import Corpora
-from lm_eval_rag.harness.corpus import corpus_from_jsonl
-from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.arguments import read_arguments
+from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import TINY, ModelSpec
-from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.journal import Journal, digest
-from lm_eval_rag.harness.parameters import bind, defaults
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.prompts import load_template
+from lm_eval_rag.harness.parameters import defaults
 from lm_eval_rag.harness.record import RagText, record
-from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.run import Engine
 from lm_eval_rag.harness.types import Query, Trace
 
 log = logging.getLogger(__name__)
-OTHERS = ("generator", "gen_*", "retriever", "retriever_*", "corpus", "journal", "max_prompt_tokens", "seed")
 MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
 unscored: list[str] = []  # ids of the questions that failed in this process; the command line's exit code tells of them
 
@@ -47,40 +36,10 @@ class RagLM(LM):  # type: ignore[misc]
     name = ""
     method: Callable[..., Any]
 
-    def __init__(
-        self,
-        *,
-        generator: str = TINY,
-        retriever: str = "bm25",
-        corpus: str | None = None,
-        journal: str | None = None,
-        max_prompt_tokens: int | None = None,
-        seed: int = 0,
-        batch_size: int | str | None = None,
-        device: str | None = None,
-        max_batch_size: int | None = None,
-        path: str | None = None,
-        **given: Any,
-    ) -> None:
+    def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        generation = {key[4:]: value for key, value in given.items() if key.startswith("gen_")}
-        retrieval = {key[10:]: value for key, value in given.items() if key.startswith("retriever_")}
-        own = {k: v for k, v in given.items() if not k.startswith(("gen_", "retriever_"))}
-        if retriever not in RETRIEVERS:
-            raise unknown("retriever", retriever, RETRIEVERS)
-        if max_prompt_tokens is not None:
-            at_least("max_prompt_tokens", max_prompt_tokens)
-        self.parameters = own
-        self._bound = bind(type(self).method, own, OTHERS)
-        if own.get("prompt_file"):
-            load_template(own["prompt_file"])
-        spec = ModelSpec(generator, generation, _batch_size(generator, batch_size), device)
-        spec.check()
-        self.generator = LMGenerator(spec, seed=seed)
-        self.corpora = Corpora(retriever, retrieval, corpus_from_jsonl(corpus) if corpus else None)
-        self.max_prompt_tokens = max_prompt_tokens
-        self.journal_given = journal
-        self.journal_path: Path | None = None
+        self.setup = read_arguments(self.name, type(self).method, arguments)
+        self.generator = self.setup.generator
         self.counts = {"questions": 0, "unscored": 0, "calls": 0, "journalled": 0}
 
     @classmethod
@@ -88,47 +47,24 @@ class RagLM(LM):  # type: ignore[misc]
         """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the results folder."""
         made: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
         told = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
-        arg_dict.setdefault("path", f"{cls.name}-{told}"[:80] + f"-{made.fingerprint()[:8]}")
+        arg_dict.setdefault("path", f"{cls.name}-{told}"[:80] + f"-{made.setup.fingerprint[:8]}")
         return made
-
-    def fingerprint(self) -> str:
-        """Hash of all that the answers depend on, but for the corpora, which have fingerprints of their own."""
-        return digest(self._identity())
-
-    def _identity(self) -> dict[str, Any]:
-        files = {key: _file_digest(value) for key, value in self.parameters.items() if _is_file(value)}
-        given = self.corpora.given
-        return {
-            "method": self.name,
-            "parameters": {**defaults(type(self).method), **self.parameters},
-            "files": files,
-            "generator": self.generator.fingerprint,
-            "retriever": [self.corpora.retriever, dict(self.corpora.options)],
-            "corpus": given.fingerprint if given else None,
-            "max_prompt_tokens": self.max_prompt_tokens,
-            "versions": {name: version(name) for name in ("lm-eval-rag", "lm_eval")},
-        }
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
         queries = [_query(request) for request in requests]
-        answers: dict[int, RagText] = {}
-        groups: dict[str, list[int]] = defaultdict(list)
+        groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding and number of shots
         for i, request in enumerate(requests):
             groups[json.dumps([request.args[1], request.doc.get("num_fewshot", 0)], sort_keys=True)].append(i)
-        journal = self._journal()
+        answers: dict[int, RagText] = {}
+        setup, journal = self.setup, self.setup.open_journal(self._env_rank)
+        gold = self._gold(requests, queries)
+        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold)
         try:
             for key, positions in groups.items():
                 options, shots = json.loads(key)
-                engine = Engine(
-                    self.corpora, self.generator, journal, self.max_prompt_tokens, self._gold(requests, queries)
-                )
-                results = engine.run(
-                    self._with_shots(shots),
-                    [queries[i] for i in positions],
-                    decoding=_decoding(options),
-                    name=self.name,
-                )
+                method, asked = self._with_shots(shots), [queries[i] for i in positions]
+                results = engine.run(method, asked, decoding=_decoding(options), name=self.name)
                 for i, (answer, trace) in zip(positions, results, strict=True):
                     self._count(queries[i], trace)
                     answers[i] = RagText(answer.text, record(answer, trace))
@@ -158,7 +94,40 @@ class RagLM(LM):  # type: ignore[misc]
     @property
     def tokenizer_name(self) -> str:
         """Tells lm_eval's request cache our models apart."""
-        return self.fingerprint()
+        return self.setup.fingerprint
+
+    @property
+    def _inner(self) -> Any:
+        """The generator's own model where ``accelerate launch`` runs several ranks, which it can tell; else None."""
+        return self.generator.lm if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+
+    @property
+    def rank(self) -> int:
+        """Which of the ranks this process is."""
+        return self._inner.rank if self._inner else 0
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks share the questions."""
+        return self._inner.world_size if self._inner else 1
+
+    @property
+    def device(self) -> Any:
+        """Where the generator computes, for what lm_eval gathers."""
+        return self._inner.device if self._inner else None
+
+    def all_gather(self, tensor: Any) -> Any:
+        """As the generator's."""
+        return self._inner.all_gather(tensor) if self._inner else tensor
+
+    def gather_object(self, obj: Any, dst: int = 0) -> Any:
+        """As the generator's."""
+        return self._inner.gather_object(obj, dst=dst) if self._inner else [obj]
+
+    def barrier(self) -> None:
+        """As the generator's."""
+        if self._inner:
+            self._inner.barrier()
 
     def set_cache_hook(self, cache_hook: Any) -> None:
         """Refuses ``--use_cache``, whose keys would mix models."""
@@ -171,37 +140,31 @@ class RagLM(LM):  # type: ignore[misc]
     def get_model_info(self) -> dict[str, Any]:
         """What produced the results, for the results file."""
         generates = "Generate" in self.counts or "Loglikelihood" in self.counts
+        path = self.setup.journal_path(self._env_rank)
         return {
             "rag": {
-                **self._identity(),
-                "fingerprint": self.fingerprint(),
+                **self.setup.identity(),
+                "fingerprint": self.setup.fingerprint,
                 "generator": self.generator.spec.identity if generates else None,
-                "indexes": self.corpora.identity(),
-                "journal": str(self.journal_path) if self.journal_path else None,
+                "indexes": self.setup.corpora.identity(),
+                "journal": str(path) if path else None,
                 "counts": self.counts,
             }
         }
 
-    def _journal(self) -> Journal:
-        name = self.fingerprint()
-        if self.journal_given == "off":
-            return Journal(None)
-        rank = int(os.environ.get("RANK", "0"))
-        path = Path(self.journal_given or cache_dir() / "journal" / f"{name[:16]}.sqlite")
-        self.journal_path = path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
-        return Journal(self.journal_path, name)
+    @property
+    def _env_rank(self) -> int:
+        return int(os.environ.get("RANK", "0"))
 
     def _with_shots(self, shots: int) -> Callable[..., Any]:
         """The method with lm_eval's ``--num_fewshot``, unless ``shots=`` says otherwise."""
-        if not shots or "shots" in self.parameters:
-            return self._bound
-        if "shots" not in defaults(type(self).method):
+        if shots and "shots" not in defaults(self.setup.method):
             log.warning("%s takes no worked examples; --num_fewshot %d is not used.", self.name, shots)
-            return self._bound
-        return partial(self._bound, shots=shots)
+            shots = 0
+        return self.setup.bound(shots=shots) if shots else self.setup.bound()
 
     def _gold(self, requests: Sequence[Any], queries: Sequence[Query]) -> Mapping[tuple[str | None, str], list[str]]:
-        if self.parameters.get("rules") != "oracle":
+        if self.setup.parameters.get("rules") != "oracle":
             return {}
         return {
             (query.corpus, query.id): list(request.doc.get("answers", []))
@@ -243,18 +206,3 @@ def _decoding(options: Mapping[str, Any]) -> Decoding:
         stop=(until,) if isinstance(until, str) else tuple(until),
         temperature=float(options.get("temperature", 0.0)) if options.get("do_sample", True) else 0.0,
     )
-
-
-def _batch_size(generator: str, given: int | str | None) -> int | str | None:
-    """lm_eval's default is 1, which the embedded generator need not suffer."""
-    if isinstance(given, str) and given.isdigit():
-        given = int(given)
-    return None if given in (None, 1) and generator == TINY else given or 1
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, str) and Path(value).is_file()
-
-
-def _file_digest(path: str) -> str:
-    return digest(Path(path).read_text(encoding="utf-8", errors="replace"))

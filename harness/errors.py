@@ -16,7 +16,7 @@ class CallError(RuntimeError):
 
 def unknown(kind: str, given: str, allowed: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that is not one of ``allowed``, with the nearest names."""
-    names = sorted(allowed)
+    names = sorted(set(allowed))
     near = difflib.get_close_matches(given, names, n=2, cutoff=0.5)
     guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return UserError(

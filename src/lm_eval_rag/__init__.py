@@ -6,3 +6,12 @@ __version__ = "0.1.0"
 
 if not os.path.isdir(os.path.join(__path__[0], "tasks")):  # a checkout without symlinks (Windows, zip archives)
     __path__.append(os.path.dirname(os.path.dirname(__path__[0])))
+
+
+def __getattr__(name: str) -> object:
+    """``lm_eval_rag.run``, loaded when it is first used: this file is imported at every start of Python."""
+    if name == "run":
+        from lm_eval_rag._run import run
+
+        return run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

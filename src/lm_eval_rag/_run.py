@@ -1,0 +1,46 @@
+"""``lm_eval_rag.run``: a method by name, on one's own documents, without lm_eval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+from lm_eval_rag._register import METHODS
+from lm_eval_rag.harness.errors import unknown
+from lm_eval_rag.harness.generators.base import Generator
+from lm_eval_rag.harness.run import run as run_method
+from lm_eval_rag.harness.types import Answer, Query, Trace
+
+
+def run(
+    method: str | Callable[..., Any],
+    questions: Iterable[str | Query],
+    *,
+    generator: Generator | str | None = "tiny",
+    **options: Any,
+) -> list[tuple[Answer, Trace]]:
+    """Run a method on one's own questions.
+
+    Args:
+        method: Name of a method (``rulerag_icl``), or a generator function of one's own.
+        questions: Texts or queries.
+        generator: A generator, or the name of one; it is built only if the method asks for it.
+        options: ``corpus``, ``rules``, ``examples``, ``retriever``, ``journal``, ``decoding`` as in
+            :func:`lm_eval_rag.harness.run.run`, and the method's own parameters.
+
+    Returns:
+        (answer, trace) in the order of the questions.
+
+    Raises:
+        UserError: Unknown method or parameter, or an ask that nothing serves.
+    """
+    return run_method(_find(method) if isinstance(method, str) else method, questions, generator=generator, **options)
+
+
+def _find(name: str) -> Callable[..., Any]:
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    module, _, function = METHODS[name].partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
