@@ -1,0 +1,83 @@
+"""What all tests share: few threads, no hub, one data folder for the session, the mirror of the upstream files."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BESIDE = ROOT.parent / "shared" / "sources"  # where a checkout may have the mirror
+UPSTREAM = ("raw.githubusercontent.com", 443)  # where the manifests point
+
+# Before torch, polars or numba are imported anywhere: they read these once.
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "2")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
+if BESIDE.is_dir():
+    os.environ.setdefault("LM_EVAL_RAG_MIRROR", str(BESIDE))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The session's data folder: $LM_EVAL_RAG_CACHE where it is given, else a temporary one."""
+    given = os.environ.setdefault("LM_EVAL_RAG_CACHE", str(tmp_path_factory.mktemp("cache")))
+    return Path(given)
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path | None:
+    """The folder of the upstream files, None where they are downloaded; skipped where neither can be."""
+    given = os.environ.get("LM_EVAL_RAG_MIRROR")
+    if given and Path(given).is_dir():
+        return Path(given)
+    try:
+        socket.create_connection(UPSTREAM, timeout=5).close()
+    except OSError:
+        pytest.skip(f"needs the upstream files: no folder LM_EVAL_RAG_MIRROR, none at {BESIDE}, and no network")
+    return None
+
+
+@pytest.fixture(autouse=True)
+def one_torch_thread() -> None:
+    """Keep torch to one thread once a test has imported it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def little_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random Llama of two layers, its byte-level tokenizer and a chat template."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    special = ["<|pad|>", "<|begin|>", "<|end|>", "<|user|>", "<|assistant|>"]
+    alphabet = [*(letter for letter in pre_tokenizers.ByteLevel.alphabet() if letter.isascii()), "Ġ", "Ċ"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(["what does who visited praised Time Documents Rules Question Answer"], trainer)
+    folder = tmp_path_factory.mktemp("little_llama")
+    whole = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<|pad|>", bos_token="<|begin|>", eos_token="<|end|>"
+    )
+    whole.chat_template = (
+        "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+    )
+    whole.save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            vocab_size=len(whole), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
+            max_position_embeddings=2048, initializer_range=0.5, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+        )  # fmt: skip
+        transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return folder

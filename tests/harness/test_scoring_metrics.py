@@ -1,0 +1,211 @@
+"""Every metric against its formula, restated here; a metric without one fails ``test_every_metric_has_a_formula``."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lm_eval_rag.harness.scoring import METRICS, score
+
+Rag = dict[str, Any] | None
+Formula = Callable[[list[str], str, Rag], float | None]
+
+
+def plain(text: str) -> str:
+    """The normal form, for the simple texts of this file: words without articles."""
+    return " ".join(word for word in re.findall(r"[a-z0-9]+", text.replace("'", "").lower()) if word != "the")
+
+
+def hits(golds: list[str], rag: Rag, anywhere: bool) -> list[bool] | None:
+    """Per document, whether it holds a gold answer."""
+    if rag is None or rag["passages"] is None or not golds:
+        return None
+    found = []
+    for passage in rag["passages"]:
+        text, stated = plain(passage["text"]), passage.get("object")
+        if anywhere:
+            found.append(any(plain(gold) in text for gold in golds))
+        elif stated is not None:
+            found.append(plain(stated) in [plain(gold) for gold in golds])
+        else:
+            found.append(any(re.search(rf"\b{plain(gold)}\b", text) is not None for gold in golds))
+    return found
+
+
+def recall_at(k: int, anywhere: bool) -> Formula:
+    def formula(golds: list[str], answer: str, rag: Rag) -> float | None:
+        found = hits(golds, rag, anywhere)
+        return None if found is None or k > rag["k"] else float(sum(found[:k]) > 0)  # type: ignore[index]
+
+    return formula
+
+
+def is_missing(answer: str, rag: Rag) -> bool:
+    return not answer.strip() or "i don't know" in answer.lower() or bool(rag and rag["abstained"])
+
+
+def exact(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if not golds else 1.0 if plain(answer) in [plain(gold) for gold in golds] else 0.0
+
+
+def best_f1(golds: list[str], answer: str, rag: Rag) -> float | None:
+    """SQuAD's: the harmonic mean of token precision and recall, the best over the gold answers."""
+    values = []
+    for gold in golds:
+        left, want = plain(gold).split(), plain(answer).split()
+        common = 0
+        for word in want:
+            if word in left:
+                left.remove(word)
+                common += 1
+        precision = common / len(want) if want else 0.0
+        recalled = common / len(plain(gold).split())
+        values.append(0.0 if common == 0 else 2 * precision * recalled / (precision + recalled))
+    return max(values) if values else None
+
+
+def correct(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if not golds else 0.0 if is_missing(answer, rag) else exact(golds, answer, rag)
+
+
+def missing(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if not golds else float(is_missing(answer, rag))
+
+
+def hallucination(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if not golds else 1 - correct(golds, answer, rag) - missing(golds, answer, rag)  # type: ignore[operator]
+
+
+def crag(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if not golds else correct(golds, answer, rag) - hallucination(golds, answer, rag)  # type: ignore[operator]
+
+
+def pooled(golds: list[str], answer: str, rag: Rag) -> float | None:
+    found = hits(golds, rag, anywhere=True)
+    return None if found is None else float(any(found))
+
+
+def documents(golds: list[str], answer: str, rag: Rag) -> float | None:
+    return None if rag is None or rag["passages"] is None else float(len(rag["passages"]))
+
+
+def reciprocal_rank(golds: list[str], answer: str, rag: Rag) -> float | None:
+    found = hits(golds, rag, anywhere=False)
+    return None if found is None else max([1 / rank for rank, hit in enumerate(found, 1) if hit], default=0.0)
+
+
+def readable(golds: list[str], answer: str, rag: Rag) -> float | None:
+    if rag is None or rag["passages"] is None or is_missing(answer, rag):
+        return None
+    return float(any(re.search(rf"\b{plain(answer)}\b", plain(passage["text"])) for passage in rag["passages"]))
+
+
+FORMULAS: dict[str, Formula] = {
+    "em": exact,
+    "token_f1": best_f1,
+    "crag_correct": correct,
+    "crag_missing": missing,
+    "crag_hallucination": hallucination,
+    "crag_score": crag,
+    **{f"recall@{k}": recall_at(k, anywhere=False) for k in (1, 2, 5, 10, 50)},
+    **{f"recall@{k}_contains": recall_at(k, anywhere=True) for k in (1, 2, 5, 10, 50)},
+    "pooled_recall_contains": pooled,
+    "pooled_documents": documents,
+    "mrr": reciprocal_rank,
+    "attributed": readable,
+}
+
+NAMES = ["Niger", "Nigeria", "Citizen (Nigeria)", "the Hague", "South Korea", "Korea", "Party of the South"]
+
+
+def random_case(rng: random.Random) -> tuple[list[str], str, Rag]:
+    golds = rng.sample(NAMES, rng.choice([0, 1, 1, 2, 3]))
+    answer = rng.choice([*NAMES, *NAMES, "", " \n", "I don't know", "Well, I DON'T know: Niger", "korea south", "xyz"])
+    if rng.random() < 0.15:
+        return golds, answer, None
+    passages = None
+    if rng.random() < 0.9:
+        passages = []
+        for _ in range(rng.choice([0, 1, 3, 10, 12, 60])):
+            subject, stated = rng.choice(NAMES), rng.choice(NAMES)
+            keep = rng.random() < 0.6
+            text = f"Time 2014-01-02 {subject} makes a visit to {stated}." if rng.random() < 0.4 else "Nothing here."
+            passages.append({"id": "d", "text": text, "score": 0.0, "object": stated if keep else None})
+    return golds, answer, {"passages": passages, "k": rng.choice([1, 5, 10, 50]), "abstained": rng.random() < 0.1}
+
+
+def test_every_metric_has_a_formula() -> None:
+    assert set(FORMULAS) == set(METRICS)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_is_its_formula(name: str) -> None:
+    rng = random.Random(name)
+    seen: set[float | None] = set()
+    for _ in range(1500):
+        golds, answer, rag = random_case(rng)
+        wanted = FORMULAS[name](golds, answer, rag)
+        given = score({"answers": golds}, answer, rag).get(name)
+        assert given == pytest.approx(wanted), (golds, answer, rag)
+        seen.add(wanted)
+    assert None in seen and len(seen) > 2  # both scored and unscored cases, and more than one value, were met
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_metric_card(metric: Any) -> None:
+    assert metric.unit in {"share", "documents"}
+    assert "," not in metric.name  # lm_eval joins metric and filter names with a comma
+    assert metric.higher_is_better == (metric.name not in {"crag_missing", "crag_hallucination", "pooled_documents"})
+
+
+def test_failed_question_is_unscored() -> None:
+    rag = {"failure": "HTTP 500", "passages": [{"text": "Paris", "object": "Paris"}]}
+    assert score({"answers": ["Paris"]}, "Paris", rag) == {}
+
+
+def test_stock_model_has_no_retrieval_scores() -> None:
+    scores = score({"answers": ["Paris", "Paris, France"]}, " paris.\n", None)
+    assert scores["em"] == scores["token_f1"] == 1.0
+    assert set(scores) == {"em", "token_f1", "crag_correct", "crag_missing", "crag_hallucination", "crag_score"}
+
+
+def test_nothing_found_is_a_miss_and_short_lists_count() -> None:
+    doc = {"answers": ["Paris"]}
+    empty = score(doc, "Paris", {"passages": [], "k": 10})
+    assert empty["recall@10"] == empty["pooled_recall_contains"] == empty["mrr"] == empty["attributed"] == 0.0
+    assert "recall@50" not in empty
+    short = score(doc, "Paris", {"passages": [{"text": "Paris", "object": "Paris"}], "k": 10})
+    assert short["recall@10"] == 1.0
+
+
+def test_without_k_the_list_itself_is_the_depth() -> None:
+    five = [{"text": "Lyon", "object": "Lyon"}] * 5
+    scores = score({"answers": ["Paris"]}, "Paris", {"passages": five})
+    assert scores["recall@5"] == 0.0
+    assert "recall@10" not in scores
+
+
+def test_object_is_not_any_mention() -> None:
+    """The subject of a fact is no answer, nor is a name inside another name."""
+    doc = {"answers": ["Niger"]}
+    rag = {
+        "passages": [
+            {"text": "Niger visits Chad.", "object": "Chad"},
+            {"text": "Chad visits Nigeria.", "object": "Nigeria"},
+            {"text": "Chad visits Niger.", "object": "Niger"},
+        ],
+        "k": 5,
+    }
+    scores = score(doc, "Niger", rag)
+    assert (scores["recall@2"], scores["recall@5"], scores["recall@1_contains"]) == (0.0, 1.0, 1.0)
+    assert scores["mrr"] == pytest.approx(1 / 3)
+    free = {"passages": [{"text": "Chad visits Nigeria."}, {"text": "Chad visits Niger."}], "k": 5}
+    assert (score(doc, "x", free)["recall@1"], score(doc, "x", free)["recall@2"]) == (0.0, 1.0)
+
+
+def test_typographic_apostrophe_is_missing_too() -> None:
+    assert score({"answers": ["Paris"]}, "I don’t know", None)["crag_missing"] == 1.0

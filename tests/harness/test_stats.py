@@ -1,0 +1,146 @@
+"""Intervals and tests against closed formulas, scipy, enumeration, and their own promise in simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+from lm_eval_rag.harness.report.stats import bootstrap_means, holm, interval, mcnemar, paired, percentile
+
+scipy_stats = pytest.importorskip("scipy.stats")
+
+
+def test_resampled_means_have_the_exact_distribution() -> None:
+    """All 3^3 resamples of three values, enumerated."""
+    values = [0.0, 0.25, 1.0]
+    exact: dict[float, float] = {}
+    for draw in itertools.product(values, repeat=3):
+        exact[round(sum(draw) / 3, 9)] = exact.get(round(sum(draw) / 3, 9), 0) + 1 / 27
+    means = np.round(bootstrap_means(values, draws=200_000, seed=3), 9)
+    for mean, share in exact.items():
+        assert (means == mean).mean() == pytest.approx(share, abs=0.005)
+
+
+def test_spread_is_the_closed_form() -> None:
+    """The bootstrap's standard error of a mean is the population standard deviation over the root of n."""
+    values = np.random.default_rng(0).beta(2, 3, size=400)
+    means = bootstrap_means(values, draws=20_000, seed=1)
+    assert means.std() == pytest.approx(values.std() / math.sqrt(400), rel=0.02)
+    assert means.mean() == pytest.approx(values.mean(), abs=0.001)
+
+
+def test_ends_agree_with_scipy() -> None:
+    values = np.random.default_rng(1).choice([0.0, 0.5, 1.0], size=150, p=[0.5, 0.2, 0.3])
+    theirs = scipy_stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", random_state=0)
+    ours = interval(values, draws=20_000)
+    assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=0.004)
+    assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.004)
+    assert (ours.mean, ours.n) == (pytest.approx(values.mean()), 150)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_coverage(share: float) -> None:
+    """95 % intervals hold the truth in about 95 % of simulated runs (600 runs: standard error 0.9 points)."""
+    rng = np.random.default_rng(7)
+    held = 0
+    for run in range(600):
+        found = interval((rng.random(300) < share).astype(float), draws=2000, seed=run)
+        assert found.low is not None and found.high is not None
+        held += found.low <= share <= found.high
+    assert 0.92 <= held / 600 <= 0.98
+
+
+def test_false_alarms() -> None:
+    """Under no difference the paired bootstrap rejects at 5 % in about 5 % of simulated runs."""
+    rng = np.random.default_rng(8)
+    alarms = sum(
+        paired(list(rng.choice([0, 0.5, 1], size=200)), list(rng.choice([0, 0.5, 1], size=200)), draws=1000).p < 0.05
+        for _ in range(600)
+    )
+    assert 0.02 <= alarms / 600 <= 0.08
+
+
+def test_same_seed_same_interval_and_zero_is_a_seed() -> None:
+    values = [0.0, 1.0, 1.0, 0.5] * 20
+    means = bootstrap_means(values, seed=0)
+    assert np.array_equal(means, bootstrap_means(values, seed=0))
+    assert np.array_equal(means, bootstrap_means(values))
+    assert not np.array_equal(means, bootstrap_means(values, seed=1))
+
+
+def test_order_of_questions_does_not_matter() -> None:
+    values = list(np.random.default_rng(2).random(50))
+    assert interval(values).low == interval(values[::-1]).low
+
+
+def test_equal_values_have_no_interval() -> None:
+    assert interval([0.0] * 20).low is interval([0.0] * 20).high is None
+    assert interval([1.0]).low is None
+    assert interval([1.0]).mean == 1.0
+
+
+def test_blocks_of_draws_change_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lm_eval_rag.harness.report.stats.CELLS", 1000)
+    assert bootstrap_means(np.arange(30.0), draws=100).shape == (100,)
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9), (9, 3), (40, 40), (5, 60), (700, 900)])
+def test_mcnemar_is_the_binomial_test(counts: tuple[int, int]) -> None:
+    wanted = scipy_stats.binomtest(counts[0], sum(counts)).pvalue if sum(counts) else 1.0
+    assert mcnemar(*counts) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_paired_takes_mcnemar_for_zeros_and_ones() -> None:
+    ours, theirs = [1.0] * 12 + [0.0] * 8, [0.0] * 9 + [1.0] * 5 + [0.0] * 6
+    found = paired(ours, theirs)
+    assert found.test == "mcnemar"
+    assert found.p == pytest.approx(scipy_stats.binomtest(9, 11).pvalue)
+    assert found.interval.mean == pytest.approx((12 - 5) / 20)
+
+
+def test_paired_bootstrap_is_antisymmetric_and_near_the_t_test() -> None:
+    rng = np.random.default_rng(4)
+    ours = list(rng.random(300))
+    theirs = [value - 0.03 + 0.2 * float(rng.standard_normal()) for value in ours]
+    forth, back = paired(ours, theirs), paired(theirs, ours)
+    assert forth.test == "bootstrap"
+    assert forth.interval.mean == pytest.approx(-back.interval.mean)
+    assert forth.interval.low == pytest.approx(-(back.interval.high or 0), abs=0.003)
+    assert forth.p == pytest.approx(scipy_stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
+    assert paired(ours, ours).p == 1.0
+
+
+def test_smallest_p_is_bounded_by_the_draws() -> None:
+    assert paired([1.0, 0.5] * 100, [0.0, 0.25] * 100, draws=1000).p == pytest.approx(2 / 1001)
+
+
+def test_holm_by_hand() -> None:
+    """Holm 1979: 0.01 x 4, 0.02 x 3 = 0.06, 0.03 x 2 = 0.06, then 0.04 held up to 0.06."""
+    assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+    assert holm([0.02]) == [0.02]
+
+
+def test_holm_is_between_bonferroni_and_raw() -> None:
+    p_values = list(np.random.default_rng(5).random(30) ** 4)
+    for raw, adjusted in zip(p_values, holm(p_values), strict=True):
+        assert raw <= adjusted <= min(1.0, 30 * raw)
+
+
+def test_percentile_is_a_nearest_rank() -> None:
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert percentile(range(1, 101), 0.95) == 95
+    assert percentile([4.0], 0.95) == 4.0
+    assert math.isnan(percentile([], 0.5))
+
+
+def test_a_large_interval_is_quick() -> None:
+    """10,000 draws over 2,000 questions of a 0/1 score: milliseconds, since the draw is over distinct values."""
+    start = time.perf_counter()
+    interval(np.tile([0.0, 1.0], 1000))
+    assert time.perf_counter() - start < 1
