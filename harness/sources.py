@@ -100,8 +100,7 @@ def _download(source: Source, target: Path) -> None:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
             content: bytes = response.read(source.bytes + 1)  # a longer file is wrong anyway
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
-        raise _wrong(source, f"it is in no local mirror and its download failed ({reason})") from None
+        raise _wrong(source, f"it is in no local mirror and its download failed ({error})") from None
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)

@@ -13,7 +13,7 @@ from datetime import date
 
 from lm_eval_rag.harness.asks import RuleControl, RuleOrder, match_rules
 from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.retrieval.guided import rule_guided
+from lm_eval_rag.harness.retrieval.guided import Join, rule_guided
 from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
 
 
@@ -24,6 +24,7 @@ def rule_vote(
     n_rules: Natural = 5,
     rules: RuleControl = "selected",
     rule_order: RuleOrder = "confidence_support",
+    join: Join = "replace",
     repeat: bool = True,
     decay: float = 0.1,
     recency: float = 0.5,
@@ -36,13 +37,14 @@ def rule_vote(
         n_rules: Rules for the question, at most.
         rules: Which rules: the selected ones, or a control.
         rule_order: What makes a rule better.
+        join: How question and rule become one text.
         repeat: Whether a rule may say that the relation repeats itself.
         decay: How fast a fact ages, per unit of time (days, or years where only years are given).
         recency: Share of a vote's weight that ages, in [0, 1].
         seed: Of random rules.
     """
     chosen = yield from match_rules(query.text, n_rules, order=rule_order, control=rules, repeat=repeat, seed=seed)
-    found = yield from rule_guided(query.text, chosen, k)
+    found = yield from rule_guided(query.text, chosen, k, join)
     confidence = {rule.body: rule.confidence for rule in chosen}
     votes: dict[str, float] = defaultdict(float)
     for subject, relation, answer, age in _facts(query, found):

@@ -4,8 +4,8 @@ The rules for the question's relation are appended to the question one at a time
 union (equation 1) with the rules goes into the prompt (equation 2).
 
 Departures: the wording of the prompt is ours; the prompt holds the first ``documents`` passages of the union, so that
-methods are compared at one budget (the paper gives the whole union); ``rules=random|shuffled|oracle`` are controls that
-the paper lacks.
+methods are compared at one budget (the paper gives the whole union); ``rules=random|shuffled|oracle`` are controls and
+``join=body|replace`` forms of the guided question that the paper lacks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from lm_eval_rag.harness.asks import RuleControl, RuleOrder, examples, generate, match_rules
 from lm_eval_rag.harness.parameters import Natural, Positive
 from lm_eval_rag.harness.prompts import Prompt, Shot
-from lm_eval_rag.harness.retrieval.guided import rule_guided
+from lm_eval_rag.harness.retrieval.guided import Join, rule_guided
 from lm_eval_rag.harness.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.methods.prompts import template
 
@@ -27,6 +27,7 @@ def rulerag_icl(
     n_rules: Natural = 3,
     rules: RuleControl = "selected",
     rule_order: RuleOrder = "confidence_support",
+    join: Join = "rule",
     guide: Literal["both", "retrieval", "generation"] = "both",
     documents: Natural = 10,
     document_order: Literal["best_first", "best_last"] = "best_first",
@@ -41,6 +42,7 @@ def rulerag_icl(
         n_rules: Rules for the question, at most.
         rules: Which rules: the selected ones, or a control.
         rule_order: What makes a rule better.
+        join: How question and rule become one text: the whole rule as in the paper, or its body alone.
         guide: Whether the rules guide retrieval, generation or both (Table 2's ablation).
         documents: Documents in the prompt.
         document_order: Where the best document stands.
@@ -51,7 +53,7 @@ def rulerag_icl(
 
     def prepare(text: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
         chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, seed=seed)
-        return chosen, (yield from rule_guided(text, chosen if guide != "generation" else (), k))
+        return chosen, (yield from rule_guided(text, chosen if guide != "generation" else (), k, join))
 
     chosen, found = yield from prepare(query.text, rules)
     worked = []

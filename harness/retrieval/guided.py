@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from lm_eval_rag.harness.asks import retrieve
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.harness.types import Passage, Plan, Rule
 
+Join = Literal["rule", "body", "replace"]
 
-def rule_guided(text: str, rules: Sequence[Rule], k: int) -> Plan[tuple[Passage, ...]]:
-    """The top ``k`` passages of the query with one rule at a time, united; of the query alone when there is no rule.
+
+def _replace(text: str, rule: Rule) -> str:
+    return text.replace(rule.head, rule.body) if rule.head in text else f"{text} {rule.body}"
+
+
+# How question and rule become one text. A whole rule says the head twice more, which drowns the subject in BM25 when
+# relations have long names (FB15k-237, NELL-995); the other two say what is looked for and nothing else.
+JOINS: dict[Join, Callable[[str, Rule], str]] = {
+    "rule": lambda text, rule: f"{text} {rule.text}",  # the paper's concatenation
+    "body": lambda text, rule: f"{text} {rule.body}",
+    "replace": _replace,  # the paper's degenerated question (appendix A.1)
+}
+
+
+def rule_guided(text: str, rules: Sequence[Rule], k: int, join: Join = "rule") -> Plan[tuple[Passage, ...]]:
+    """The top ``k`` passages of the question with one rule at a time, united; of the question alone without rules.
 
     Returns:
         The union, at most ``k * len(rules)`` passages: the best of each rule in turn, then the second of each, and so
         on, so that its first ``k`` are the result at a budget of ``k`` documents.
     """
     lists = []
-    for guided in [f"{text} {rule.text}" for rule in rules] or [text]:
+    for guided in dict.fromkeys(JOINS[join](text, rule) for rule in rules) or [text]:
         lists.append((yield from retrieve(guided, k)))
     return round_robin(lists)

@@ -4,8 +4,8 @@ SQuAD's normalisation (arXiv:1606.05250, official evaluation script: lower case,
 spaces), with the departures that names of entities ask for:
 
 - Unicode first: NFKC and casefold, and punctuation of every script, not of ASCII alone. Accents and vowel signs stay.
-- Full stops and apostrophes vanish ("U.S." is "US"; as in SQuAD, "3.5" is "35"); other punctuation and symbols part words
-  ("Citizen (Nigeria)", "Citizen(Nigeria)" and "citizen_nigeria" are one; SQuAD would glue "Mining/Energy").
+- Full stops and apostrophes vanish ("U.S." is "US"; as in SQuAD, "3.5" is "35"); other punctuation and symbols part
+  words ("Citizen (Nigeria)", "Citizen(Nigeria)" and "citizen_nigeria" are one; SQuAD would glue "Mining/Energy").
 - Nothing is emptied: a text of articles only keeps them, a text of punctuation only stays as it is.
 """
 

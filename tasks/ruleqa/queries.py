@@ -55,14 +55,13 @@ def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame
 def with_popularity(asked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Add ``popularity``: the tertile of mention mass of the query's most mentioned gold answer.
 
-    Entities are ordered by their mentions in D (as subject or object), most first, ties by id. Those with which the
-    first third of all mentions begins are ``head``, the next third ``torso``, the rest, and what D never names,
-    ``tail``.
+    Entities are ordered by their mentions in D (as subject or object), most first, ties by id: ``head`` are those
+    before which less than a third of all mentions lie, ``torso`` less than two thirds, ``tail`` the rest and what D
+    never names.
     """
     mentions = pl.concat([documents["subject"], documents["object"]]).alias("entity").value_counts()
     ordered = mentions.sort("count", "entity", descending=[True, False])
-    before = (pl.col("count").cum_sum() - pl.col("count")) / pl.col("count").sum()
-    tertile = (before * 3).floor().cast(pl.Int64)
+    tertile = 3 * (pl.col("count").cum_sum() - pl.col("count")).cast(pl.Int64) // pl.col("count").sum()
     tertiles = ordered.select(pl.col("entity").alias("answers"), tertile.alias("tertile"))
     best = (
         asked.select(*KEY, "answers")

@@ -1,0 +1,87 @@
+"""The YAML files: every name that the documentation promises, and what a loaded task holds."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
+LETTERS = "iywfn"
+NAMES = {
+    *(f"ruleqa_{letter}" for letter in LETTERS),
+    *(f"ruleqa_{letter}_fresh" for letter in LETTERS),
+    *(f"ruleqa_{letter}_hard" for letter in "ifn"),
+}
+
+
+@pytest.fixture(scope="module")
+def manager() -> Any:
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager(include_defaults=False, include_path=str(FOLDER))
+
+
+def test_all_names_are_there(manager: Any) -> None:
+    assert set(manager.all_tasks) == {*NAMES, "ruleqa"}
+    assert manager.all_groups == ["ruleqa"]
+    assert yaml.safe_load((FOLDER / "ruleqa.yaml").read_text())["task"] == [f"ruleqa_{letter}" for letter in LETTERS]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_yaml_says_only_its_name(name: str) -> None:
+    assert yaml.safe_load((FOLDER / f"{name}.yaml").read_text()) == {"include": "_ruleqa", "task": name}
+
+
+@pytest.fixture(scope="module")
+def loaded(mirror: Path | None, cache: Path, manager: Any) -> dict[str, Any]:
+    return dict(manager.load(["ruleqa_i", "ruleqa_i_hard", "ruleqa_n_fresh"])["tasks"])
+
+
+@pytest.mark.parametrize(("name", "size"), [("ruleqa_i", 1559), ("ruleqa_i_hard", 804), ("ruleqa_n_fresh", 815)])
+def test_documents(name: str, size: int, loaded: dict[str, Any], cache: Path) -> None:
+    task = loaded[name]
+    docs = list(task.test_docs())
+    assert len(docs) == size
+    assert {doc["corpus"] for doc in docs} == {docs[0]["corpus"]}
+    assert docs[0]["corpus"].startswith(name.removesuffix("_hard") + "/")
+    asked = pl.read_parquet(cache / docs[0]["corpus"] / "queries.parquet")
+    wanted = asked.filter("in_hard" if name.endswith("hard") else "in_main").rename({"text": "query"})
+    columns = [*docs[0]][:-1]
+    assert columns == ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity"]
+    assert [{key: doc[key] for key in columns} for doc in docs] == wanted.select(columns).to_dicts()
+
+
+def test_the_prompt_of_stock_models(loaded: dict[str, Any]) -> None:
+    task = loaded["ruleqa_i"]
+    doc = task.test_docs()[0]
+    assert task.doc_to_text(doc) == f"Question: {doc['query']}\nAnswer:"
+    assert task.doc_to_target(doc) == doc["answers"][0]
+    assert task.config.generation_kwargs["until"] == ["\n"] and task.config.generation_kwargs["max_gen_toks"] == 32
+    assert task.VERSION == 1
+
+
+def test_worked_examples_come_from_the_generators_training_set(loaded: dict[str, Any], cache: Path) -> None:
+    task = loaded["ruleqa_i"]
+    shown = {doc["query"] for doc in task.fewshot_docs()}
+    asked = {doc["query"] for doc in task.test_docs()}
+    folder = cache / task.test_docs()[0]["corpus"]
+    assert shown == set(pl.read_parquet(folder / "generator_train.parquet")["text"])
+    assert not shown & asked
+    context = task.fewshot_context(task.test_docs()[0], num_fewshot=2)
+    questions = [line.removeprefix("Question: ") for line in str(context).split("\n") if line.startswith("Question: ")]
+    assert len(questions) == 3 and set(questions[:2]) <= shown and questions[2] == task.test_docs()[0]["query"]
+
+
+def test_another_corpus_by_dataset_kwargs(mirror: Path | None, tmp_path: Path, loaded: dict[str, Any]) -> None:
+    from lm_eval.tasks import TaskManager
+
+    (tmp_path / "mine.yaml").write_text(
+        f"include: {FOLDER / 'ruleqa_i.yaml'}\ntask: ruleqa_i\ndataset_kwargs: {{corpus: train_valid}}\n"
+    )
+    task = TaskManager(include_defaults=False, include_path=str(tmp_path)).load(["ruleqa_i"])["tasks"]["ruleqa_i"]
+    ids = [task.test_docs()[0]["corpus"] for task in (task, loaded["ruleqa_i"])]
+    assert ids[0] != ids[1]
+    assert len(task.test_docs()) == 1559
