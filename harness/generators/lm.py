@@ -87,9 +87,9 @@ class LMGenerator:
         return [float(value) for value, _ in found]
 
     def count_tokens(self, text: str) -> int | None:
-        """Tokens by the model's tokenizer, without its chat template; None behind an API that has none here."""
+        """Tokens by the model's tokenizer, without its chat template; None where there is none (chat APIs, dummy)."""
         if not self.is_api:
-            return len(self.lm.tok_encode(text))
+            return len(self.lm.tok_encode(text)) if hasattr(self.lm, "tok_encode") else None
         from lm_eval.models.api_models import TemplateAPI
 
         return None if self.lm.tokenizer is None else len(TemplateAPI.tok_encode(self.lm, text))

@@ -62,14 +62,13 @@ def text_of(lm: Any, reply: Any) -> str:
     try:
         if isinstance(lm, LocalChatCompletion) or "choices" in reply:
             choice = reply["choices"][0]
-            found = choice["message"]["content"] if "message" in choice else choice["text"]
-            reply = {**reply, "choices": [{**choice, "index": 0}]} if isinstance(found, str) else None
-        text = lm.parse_generations(outputs=reply)[0]
+            if not isinstance(choice["message"]["content"] if "message" in choice else choice["text"], str):
+                raise TypeError("no text")
+            reply = {**reply, "choices": [{**choice, "index": 0}]}
+        text: str = lm.parse_generations(outputs=reply)[0]
+        return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored
     except (KeyError, IndexError, TypeError, AttributeError):
-        text = None
-    if not isinstance(text, str):
-        raise CallError(f"the reply holds no text: {str(reply)[:200]}")
-    return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored
+        raise CallError(f"the reply holds no text: {str(reply)[:200]}") from None
 
 
 def cut(text: str, stops: Sequence[str]) -> str:

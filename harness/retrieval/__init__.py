@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from lm_eval_rag.harness.corpus import Corpus
 from lm_eval_rag.harness.errors import unknown
+from lm_eval_rag.harness.parameters import bind
+from lm_eval_rag.harness.retrieval.bm25 import BM25, Dates
 
 
 class Retriever(Protocol):
@@ -22,21 +24,22 @@ class Retriever(Protocol):
         ...
 
 
-def _bm25(corpus: Corpus, **options: Any) -> Retriever:
-    from lm_eval_rag.harness.retrieval.bm25 import BM25
-
-    return BM25(corpus, **options)
+def _bm25(corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "whole") -> Retriever:
+    return BM25(corpus, k1=k1, b=b, dates=dates)
 
 
 RETRIEVERS: dict[str, Callable[..., Retriever]] = {"bm25": _bm25}
 
 
 def make_retriever(name: str, corpus: Corpus, **options: Any) -> Retriever:
-    """The retriever of that name over a corpus; options as its constructor takes them.
+    """The retriever of that name over a corpus.
+
+    Args:
+        options: Keyword parameters of its entry in ``RETRIEVERS``.
 
     Raises:
-        UserError: Unknown name.
+        UserError: Unknown name or option, or a value of another type or out of range.
     """
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)
-    return RETRIEVERS[name](corpus, **options)
+    return bind(RETRIEVERS[name], options)(corpus)  # type: ignore[no-any-return]

@@ -9,8 +9,9 @@ documents per query, and needs numba (seconds of compilation) to be fast at it. 
 rarest on and stops when no document without those taken can reach the k-th best (MaxScore; Turtle and Flood, 1995); the
 other tokens are scored for the candidates alone. Sums are exact (float64 over float32), so a score depends on no order.
 
-Tokens are the runs of Unicode letters, digits and underscores of the lowercased text, but an ISO date is one token, so
-that a query is drawn to its own day and not to every day of that year or month. No stemming, no stop words.
+Tokens are the runs of Unicode letters, digits and underscores of the lowercased text; no stemming, no stop words. An
+ISO date is one token, so that a query is drawn to its own day and not to every day of that year or month;
+``dates=split`` makes three of it, as Lucene's standard analyser does.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least
+from lm_eval_rag.harness.errors import UserError, at_least, unknown
 
 log = logging.getLogger(__name__)
-TOKEN = re.compile(r"\d{4}-\d{2}-\d{2}|\w+")
+Dates = Literal["whole", "split"]
+TOKENS = {"whole": re.compile(r"\d{4}-\d{2}-\d{2}|\w+"), "split": re.compile(r"\w+")}
 ARRAYS = ("weights", "rows", "starts", "highest")
 LOOKUP = 12  # to look a document up among a token's costs as much as to add so many of them (measured)
 FORMAT = 1  # of the saved index and of the tokens in it
 
 
-def tokenize(text: str) -> list[str]:
+def tokenize(text: str, dates: Dates = "whole") -> list[str]:
     """The tokens of a text, in order."""
-    return TOKEN.findall(text.lower())
+    return TOKENS[dates].findall(text.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +87,27 @@ class BM25:
     Args:
         k1: Saturation of the term frequency, 0 or more.
         b: Weight of the document's length, in [0, 1].
+        dates: Whether an ISO date is one token or three.
+
+    Raises:
+        UserError: A value out of range.
     """
 
-    def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "whole") -> None:
+        if dates not in TOKENS:
+            raise unknown("dates", str(dates), TOKENS)
         if k1 < 0 or not 0 <= b <= 1:
             raise UserError(f"bm25 with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
-        self.settings = f"bm25(k1={float(k1)}, b={float(b)}, format={FORMAT}, bm25s={version('bm25s')})"
+        versions = f"format={FORMAT}, bm25s={version('bm25s')}"
+        self.settings = f"bm25(k1={float(k1)}, b={float(b)}, dates={dates}, {versions})"
         self.fingerprint = f"{self.settings} over {corpus.fingerprint}"
         self._size = len(corpus)
-        self._index = _kept(corpus, self.settings, k1, b) if corpus.folder else build_index(corpus.texts, k1, b)
+        self._dates: Dates = dates
+
+        def build() -> Index:
+            return build_index(corpus.texts, k1, b, dates)
+
+        self._index = _kept(corpus.folder, self.settings, build) if corpus.folder else build()
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
         """For each text at most ``k`` (row, score) pairs, best first, ties by row.
@@ -105,26 +119,26 @@ class BM25:
         """
         at_least("k", k)
         scores = np.zeros(self._size)  # shared by the queries of this call, zero again after each
-        return [self._search(Counter(tokenize(text)), k, scores) for text in texts]
+        return [self._search(Counter(tokenize(text, self._dates)), k, scores) for text in texts]
 
     def _search(self, query: Counter[str], k: int, scores: Any) -> list[tuple[int, float]]:
         index = self._index
         terms = [index.postings(token, count) for token, count in query.items() if token in index.vocabulary]
         terms.sort(key=lambda term: len(term.rows))
-        found: Any = np.empty(0, np.int32)
-        least = 0.0
+        seen, least = 0, 0.0
         for taken, term in enumerate(terms):
             rest = terms[taken:]
-            if not least and len(found) >= k and LOOKUP * len(found) * len(rest) < sum(len(t.rows) for t in rest):
-                whole = _completed(found, scores, rest)
-                least = _kth(whole, k)  # of the candidates, so the k-th best of all is no lower
-                if least > sum(t.highest for t in rest) * (1 + 1e-9):
-                    scores[found] = 0
-                    return _top(found, whole, k)
-            if not least:
-                found = np.concatenate([found, term.rows[scores.take(term.rows) == 0]])
+            if not least and seen >= k and LOOKUP * seen * len(rest) < sum(len(t.rows) for t in rest):
+                found = np.unique(np.concatenate([t.rows for t in terms[:taken]]))
+                if len(found) >= k:
+                    whole = _completed(found, scores, rest)
+                    least = _kth(whole, k)  # of some documents, so the k-th best of all is no lower
+                    if least > sum(t.highest for t in rest) * (1 + 1e-9):
+                        scores[found] = 0
+                        return _top(found, whole, k)
             np.add.at(scores, term.rows, term.count * term.weights)
-        found = np.flatnonzero(scores >= least) if least else found
+            seen += len(term.rows)
+        found = np.flatnonzero(scores >= least) if least else np.flatnonzero(scores)
         best = _top(found, scores[found], k)
         scores.fill(0)
         return best
@@ -136,15 +150,11 @@ def _kth(values: Any, k: int) -> float:
 
 def _completed(found: Any, scores: Any, rest: list[Postings]) -> Any:
     """The scores of candidates once the other tokens are counted too, each looked up among the token's rows."""
-    order = np.argsort(found)  # near rows are looked up together
-    ordered = found[order]
-    whole = scores[ordered]
+    whole = scores[found]
     for term in rest:
-        places = np.minimum(np.searchsorted(term.rows, ordered), len(term.rows) - 1)
-        whole += np.where(term.rows[places] == ordered, term.count * term.weights[places], 0)
-    unordered = np.empty_like(whole)
-    unordered[order] = whole
-    return unordered
+        places = np.minimum(np.searchsorted(term.rows, found), len(term.rows) - 1)
+        whole += np.where(term.rows[places] == found, term.count * term.weights[places], 0)
+    return whole
 
 
 def _top(rows: Any, scores: Any, k: int) -> list[tuple[int, float]]:
@@ -156,12 +166,12 @@ def _top(rows: Any, scores: Any, k: int) -> list[tuple[int, float]]:
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def build_index(texts: Sequence[str], k1: float, b: float) -> Index:
+def build_index(texts: Sequence[str], k1: float, b: float, dates: Dates = "whole") -> Index:
     """The index of texts, computed by bm25s (float32)."""
     import bm25s
 
     vocabulary: dict[str, int] = {}
-    numbered = [[vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(text)] for text in texts]
+    numbered = [[vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(text, dates)] for text in texts]
     if not vocabulary:
         nothing = np.zeros(0, np.float32)
         return Index({}, nothing, np.zeros(0, np.int32), np.zeros(1, np.int64), nothing)
@@ -171,17 +181,16 @@ def build_index(texts: Sequence[str], k1: float, b: float) -> Index:
     return Index(vocabulary, built["data"], built["indices"], starts, np.maximum.reduceat(built["data"], starts[:-1]))
 
 
-def _kept(corpus: Corpus, settings: str, k1: float, b: float) -> Index:
+def _kept(beside: Path, settings: str, build: Callable[[], Index]) -> Index:
     """The index in the corpus's folder, built if it is not there or damaged."""
-    assert corpus.folder is not None
-    folder = corpus.folder / f"bm25-{hashlib.sha256(settings.encode()).hexdigest()[:12]}"
+    folder = beside / f"bm25-{hashlib.sha256(settings.encode()).hexdigest()[:12]}"
     try:
         return _load(folder)
     except (OSError, ValueError, EOFError) as error:
         if folder.is_dir():
             log.warning("The index %s is damaged (%s) and is built anew.", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
-    index = build_index(corpus.texts, k1, b)
+    index = build()
     try:
         _save(index, folder)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Controls for every claim that rules help: rules that should not help, and rules that are known to.
 
-Each takes the rules that would have been selected (cross-relation or not, as asked for) and gives others in their place;
-what is drawn depends on the seed and the question's text, not on the order or the batch of the questions.
+Each takes the rules that would have been selected and gives others in their place. What is drawn depends on the seed
+and the question's text alone, not on the order or the batch of the questions.
 """
 
 from __future__ import annotations

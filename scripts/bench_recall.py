@@ -1,0 +1,112 @@
+"""Object recall@k of BM25 on RuleQA: without rules, with rules, and with every control. Prints one table a set.
+
+    python scripts/bench_recall.py ruleqa_i ruleqa_f --k 10 --rules 3
+
+A question counts when a gold answer is the object of one of the first k documents. ``pooled`` counts over the whole
+union, whose mean size stands beside it. A row names the rules and how each is added to the
+question's words: the whole rule, as in the paper, or its body alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from lm_eval_rag.harness.asks import RuleControl
+from lm_eval_rag.harness.corpus import open_corpus
+from lm_eval_rag.harness.retrieval.bm25 import BM25
+from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank, round_robin
+from lm_eval_rag.harness.retrieval.variants import variants
+from lm_eval_rag.harness.rules.bank import RuleBank
+from lm_eval_rag.harness.types import Passage, Rule
+
+SLICES = ("all", "direct", "rule_required", "unreachable")
+FORMS: dict[str, Callable[[str, Rule], str]] = {
+    "whole rule": lambda text, rule: f"{text} {rule.text}",
+    "body": lambda text, rule: f"{text} {rule.body}",
+    "body twice": lambda text, rule: f"{text} {rule.body} {rule.body}",
+    "body, head": lambda text, rule: f"{text} {rule.body} {rule.head}",
+}
+CONTROLS: tuple[RuleControl, ...] = ("selected", "random", "shuffled", "oracle")
+Merge = Callable[[list[Sequence[Passage]]], tuple[Passage, ...]]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("tasks", nargs="+")
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--rules", type=int, default=3)
+    parser.add_argument("--hard", action="store_true", help="all rule_required queries instead of Q")
+    given = parser.parse_args()
+    for task in given.tasks:
+        bench(task, given.k, given.rules, given.hard)
+
+
+def bench(task: str, k: int, n: int, hard: bool) -> None:
+    """Print one set's table."""
+    corpus = open_corpus(_build(task))
+    assert corpus.folder is not None
+    rows = pq.read_table(corpus.folder / "queries.parquet").to_pylist()
+    rows = [row for row in rows if row["in_hard" if hard else "in_main"]]
+    bank, retriever = RuleBank(corpus), BM25(corpus)
+    print(f"\n{task}: {len(corpus)} documents, {len(rows)} queries, k={k}, {n} rules; {bank.accuracy(rows)}")
+    print(f"{'':28}" + "".join(f"{name:>16}" for name in SLICES) + f"{'pooled all':>14}{'documents':>11}")
+
+    def line(name: str, asked: list[list[str]], merge: Merge) -> None:
+        found = iter(retriever.search([text for texts in asked for text in texts], k))
+        lists = [[[corpus.passage(*hit) for hit in next(found)] for _ in texts] for texts in asked]
+        _print(name, rows, [merge(ranked) for ranked in lists], k)
+
+    line("no rules", [[row["text"]] for row in rows], round_robin)
+    unguided = [list(variants(row["text"], n)) for row in rows]
+    line("no rules, variants fused", unguided, reciprocal_rank)
+    line("no rules, variants in turn", unguided, round_robin)
+    for control in CONTROLS:
+        chosen = [bank.match(row["text"], n, control=control, gold=row["answers"]) for row in rows]
+        for name, form in FORMS.items() if control == "selected" else list(FORMS.items())[:2]:
+            guided = [_guided(row["text"], rules, form) for row, rules in zip(rows, chosen, strict=True)]
+            line(f"{control}: {name}", guided, round_robin)
+            if control == "selected":
+                line("  fused by rank", guided, reciprocal_rank)
+
+
+def _guided(text: str, rules: Sequence[Rule], form: Callable[[str, Rule], str]) -> list[str]:
+    return [form(text, rule) for rule in rules] or [text]
+
+
+def _print(name: str, rows: list[dict[str, Any]], ranked: list[tuple[Passage, ...]], k: int) -> None:
+    hits = [_hit(row, passages[:k]) for row, passages in zip(rows, ranked, strict=True)]
+    parts = {
+        slice: [h for h, row in zip(hits, rows, strict=True) if slice in ("all", row["slice"])] for slice in SLICES
+    }
+    cells = "".join(f"{_percent(part):>9.1f} ({len(part):>4})" for part in parts.values())
+    pooled = _percent([_hit(row, passages) for row, passages in zip(rows, ranked, strict=True)])
+    size = sum(map(len, ranked)) / len(ranked)
+    print(f"{name:28}{cells}{pooled:>14.1f}{size:>11.1f}", flush=True)
+
+
+def _hit(row: dict[str, Any], passages: Sequence[Passage]) -> bool:
+    return any(passage.fact is not None and passage.fact[2] in row["answers"] for passage in passages)
+
+
+def _percent(hits: list[bool]) -> float:
+    return 100 * sum(hits) / len(hits) if hits else math.nan
+
+
+def _build(task: str) -> str:
+    if task == "ruleqa_demo":
+        from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
+
+        return build_demo()
+    from lm_eval_rag.tasks.ruleqa.build import build
+
+    return build(task)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""``lm-eval-rag`` and how the stock ``lm_eval`` command runs and ends with our tasks and models."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lm_eval_rag import __version__, _autoload, _errors, cli, doctor
+from lm_eval_rag._register import tasks_folder
+from lm_eval_rag.harness.errors import UserError
+
+DEMO = ("--tasks", "ruleqa_demo", "--model", "rule_vote", "--limit", "1")
+
+
+RUN = """
+import sys, lm_eval_rag._autoload as a; a.install(); sys.argv[0] = "lm_eval"
+from lm_eval.__main__ import cli_evaluate; cli_evaluate()
+"""
+
+
+def lm_eval(*arguments: str, before: str = "", after: str = "") -> subprocess.CompletedProcess[str]:
+    """The stock command in a fresh Python, with code that runs before and after it."""
+    return subprocess.run(
+        [sys.executable, "-c", f"{before}\n{RUN}\n{after}", *arguments], capture_output=True, text=True
+    )
+
+
+# --- lm-eval-rag
+
+
+def test_help_names_what_works_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    said = capsys.readouterr().out
+    assert cli.main(["--help"]) == 0 and capsys.readouterr().out == said
+    listed = said.partition("commands:\n")[2].splitlines()
+    assert {line.split()[0] for line in listed} == {"build", "report", "rescore", "doctor"}
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lm-eval-rag {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["buidl"], "Did you mean 'build'?"),
+        (["train"], "Allowed: build, doctor, report, rescore."),
+        (["build", "ruleqa_ii"], "Did you mean 'ruleqa_i'"),
+        (["build", "ruleqa_demo", "--seed", "-1"], "seed=-1"),
+        (["report", "nowhere"], "nowhere"),
+        (["rescore", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(argv) == 2
+    out, err = capsys.readouterr()
+    assert said in err and err.count("\n") == 1 and out == ""
+
+
+def test_build_demo(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    assert cli.main(["build", "ruleqa_demo", "ruleqa_demo"]) == 0
+    (folder,) = capsys.readouterr().out.splitlines()
+    assert Path(folder).parent == tmp_path / "ruleqa_demo"
+    assert (Path(folder) / "corpus.parquet").is_file()
+
+
+def test_ruleqa_is_all_five_sets() -> None:
+    builders = cli._builders()
+    names = [made.args[0] for made in builders["ruleqa"]]
+    assert names == ["ruleqa_i", "ruleqa_y", "ruleqa_w", "ruleqa_f", "ruleqa_n"]
+    assert {*names, "ruleqa_i_fresh", "ruleqa_demo"} < set(builders)
+
+
+# --- the doctor
+
+
+def wrongs(found: list[doctor.Finding]) -> str:
+    return " ".join(finding.wrong for finding in found if finding.wrong)
+
+
+def test_doctor_says_what_is_where(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("a", "b"), doctor.Finding("c", "d", "fix it")]))
+    assert doctor.doctor_main([]) == 1
+    assert capsys.readouterr().out.endswith("\nWRONG: fix it\n")
+    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("a", "b")]))
+    assert doctor.doctor_main([]) == 0
+    assert "Nothing is wrong." in capsys.readouterr().out
+
+
+def test_doctor_on_autoload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_AUTOLOAD", "0")
+    assert "Autoload is off by LM_EVAL_RAG_AUTOLOAD=0" in wrongs(list(doctor._autoloading()))
+    monkeypatch.delenv("LM_EVAL_RAG_AUTOLOAD")
+    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if finder is not _autoload.HOOK])
+    assert "The hook is not active" in wrongs(list(doctor._autoloading()))
+    monkeypatch.setattr(sys, "path", [])
+    assert "lm_eval_rag.pth is not in site-packages" in wrongs(list(doctor._autoloading()))
+
+
+def test_doctor_on_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lm_eval_rag").mkdir()
+    (tmp_path / "lm_eval_rag" / "__init__.py").touch()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert "More than one copy is installed" in wrongs(list(doctor._package()))
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"), [("0.4.13", True), ("0.4.14.dev0", True), ("0.4.12", False), ("0.5", False), ("1.0.0", False)]
+)
+def test_doctor_on_lm_evals_version(version: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = SimpleNamespace(version=version, locate_file=lambda name: Path(name))
+    monkeypatch.setattr(doctor.metadata, "distribution", lambda name: held)
+    assert (doctor._lm_eval().wrong == "") == fits
+
+
+def test_doctor_on_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "a.sqlite").write_bytes(b"0" * 2_000_000)
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path))
+    found = list(doctor._data())
+    assert "journal: 2.0 MB in 1 file" in [finding.text for finding in found] and not wrongs(found)
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path / "no"))
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "journal" / "a.sqlite" / "below"))
+    assert "LM_EVAL_RAG_MIRROR=" in wrongs(list(doctor._data()))
+    assert "cannot be written" in wrongs(list(doctor._data()))
+
+
+def test_doctor_on_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "peft" else "1.0")
+    (hf,) = [finding.text for finding in doctor._extras() if finding.title == "extra hf"]
+    assert "missing: peft" in hf and 'pip install torch==2.13.0 "lm-eval-rag[hf]"' in hf
+
+
+def test_doctor_knows_the_extras_of_the_project() -> None:
+    import re
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    declared = {
+        name: tuple(re.split(r"[<>=\[ ]", need)[0] for need in needs)
+        for name, needs in project["optional-dependencies"].items()
+    }
+    assert {extra.name: extra.needs for extra in doctor.EXTRAS} == declared
+
+
+# --- lm_eval
+
+
+def test_lm_eval_runs_ours_without_torch_and_without_its_own_tasks(cache: Path) -> None:
+    before = """
+from lm_eval.tasks._index import TaskIndex
+find, parsed = TaskIndex._iter_yaml_files, []
+TaskIndex._iter_yaml_files = staticmethod(lambda root: parsed.append(str(root)) or find(root))
+"""
+    after = "import json; print(json.dumps([parsed, sorted({'torch', 'transformers'} & set(sys.modules))]))"
+    done = lm_eval(*DEMO, before=before, after=after)
+    assert done.returncode == 0, done.stderr
+    assert "|ruleqa_demo" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1]) == [[str(tasks_folder())], []]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "kk=10"), "'kk'"),
+        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "k=0"), "k=0"),
+        (("--tasks", "ruleqa_demo", "--model", "rule_votes"), "Did you mean 'rule_vote'"),
+        ((*DEMO, "--use_cache", "answers"), "journal"),
+    ],
+)
+def test_bad_input_ends_lm_eval_in_one_message(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = lm_eval(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr and "Traceback" not in done.stdout
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("lm-eval-rag: ") and said in last
+
+
+@pytest.fixture
+def execute() -> Any:
+    """``HarnessCLI.execute`` with what it runs given as its argument, ended as ours ends it."""
+    harness = type("HarnessCLI", (), {"execute": staticmethod(lambda work: work())})
+    module: Any = SimpleNamespace(HarnessCLI=harness)
+    _errors.plain_endings(module)
+    ended = harness.execute
+    _errors.plain_endings(module)
+    assert harness.execute is ended
+    return ended
+
+
+def failing(error: Exception) -> Any:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UserError("Give k."), "lm-eval-rag: Give k.\n"),
+        (ValueError("Tasks not found: x, ruleqa_dem"), "Unknown task 'ruleqa_dem'. Did you mean 'ruleqa_demo'"),
+        (ValueError("Attempted to load model 'rule-vote', but"), "Unknown model 'rule-vote'. Did you mean 'rule_vote'"),
+    ],
+)
+def test_errors_of_ours_are_one_line(
+    error: Exception, said: str, execute: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        execute(failing(error))
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("Tasks not found: hellaswagg"), ValueError("other"), KeyError("k"), RuntimeError("r")]
+)
+def test_other_errors_pass(error: Exception, execute: Any) -> None:
+    with pytest.raises(type(error)) as raised:
+        execute(failing(error))
+    assert raised.value is error
+
+
+def test_unscored_questions_end_with_status_3(
+    execute: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lm_eval_rag.harness import adapter
+
+    monkeypatch.setattr(adapter, "unscored", [])
+    assert execute(lambda: "done") == "done"
+    monkeypatch.setattr(adapter, "unscored", [f"q{i}" for i in range(12)])
+    with pytest.raises(SystemExit) as ended:
+        execute(lambda: None)
+    assert ended.value.code == 3
+    said = capsys.readouterr().err
+    assert "12 questions stay unscored: q0, q1" in said and "q9 and 2 more" in said

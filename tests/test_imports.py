@@ -1,0 +1,138 @@
+"""Who may import whom, and what must not be imported before it is needed."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("harness", "tasks", "methods", "leaderboards")
+ALLOWED = {  # folder -> what of ours it may import (ARCHITECTURE: "The house")
+    "harness": {"harness"},
+    "tasks": {"harness", "tasks"},
+    "methods": {"harness", "methods"},
+    "leaderboards": {"harness", "tasks", "leaderboards"},
+}
+HEAVY = {"torch", "transformers", "faiss", "datasets", "polars", "numba", "bm25s", "pyarrow"}
+INSIDE_FUNCTIONS = {"torch", "transformers", "faiss", "numba", "peft", "sentence_transformers", "jnius", "pyserini"}
+MODULES = sorted(file for folder in (*FOLDERS, "src/lm_eval_rag") for file in (ROOT / folder).rglob("*.py"))
+MODULES = [file for file in MODULES if not any(part.is_symlink() for part in file.parents)]
+
+
+def imported(tree: ast.AST, *, top_level: bool = False) -> Iterator[str]:
+    """The modules a file imports, in dotted form; with ``top_level`` those alone that its own import brings."""
+    for node in ast.walk(tree) if not top_level else at_import(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in line {node.lineno}"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+
+
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that are executed on import: bodies of functions and of ``if TYPE_CHECKING`` are not."""
+    yield node
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from at_import(child)
+
+
+def folder_of(module: str) -> str | None:
+    """``harness`` for ``lm_eval_rag.harness.types`` and ``harness.types``, ``cli`` for ``lm_eval_rag.cli``; or None."""
+    first, *rest = module.split(".")
+    if first == "lm_eval_rag":
+        return rest[0] if rest and rest[0] != "__version__" else None
+    return first if first in FOLDERS else None
+
+
+def wrong_arrows(folder: str, source: str) -> set[str]:
+    """The imports of a file in ``folder`` that the house forbids."""
+    found = set(imported(ast.parse(source)))
+    return {name for name in found if (to := folder_of(name)) is not None and to not in ALLOWED[folder]}
+
+
+def test_the_walk_sees_every_module() -> None:
+    assert {file.relative_to(ROOT).parts[0] for file in MODULES} == {*FOLDERS, "src"}
+    assert ROOT / "harness/types.py" in MODULES
+    assert len(MODULES) == len(set(MODULES))
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_arrows(file: Path) -> None:
+    folder = file.relative_to(ROOT).parts[0]
+    if folder in ALLOWED:
+        assert not wrong_arrows(folder, file.read_text())
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_heavy_libraries_are_imported_inside_functions(file: Path) -> None:
+    top = {name.split(".")[0] for name in imported(ast.parse(file.read_text()), top_level=True)}
+    assert not top & INSIDE_FUNCTIONS
+
+
+@pytest.mark.parametrize(
+    ("folder", "source"),
+    [
+        ("harness", "from lm_eval_rag.tasks.ruleqa import build"),
+        ("harness", "def f():\n    import lm_eval_rag.methods.rule_vote"),
+        ("harness", "from lm_eval_rag import methods"),
+        ("tasks", "from lm_eval_rag import methods"),
+        ("methods", "from importlib import import_module\nimport_module('lm_eval_rag.tasks.ruleqa')"),
+        ("leaderboards", "import lm_eval_rag.methods"),
+        ("methods", "import tasks.ruleqa"),
+        ("harness", "from lm_eval_rag import _register"),
+    ],
+)
+def test_a_wrong_arrow_is_found(folder: str, source: str) -> None:
+    assert wrong_arrows(folder, source)
+
+
+def test_a_top_level_import_is_told_from_a_late_one() -> None:
+    late = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\ndef f():\n    import torch"
+    assert "torch" not in set(imported(ast.parse(late), top_level=True))
+    assert "torch" in set(imported(ast.parse("class A:\n    import torch"), top_level=True))
+    assert "torch.nn" in set(imported(ast.parse("try:\n    from torch import nn\nexcept E:\n    pass"), top_level=True))
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Top-level modules that a fresh Python has loaded after a statement."""
+    code = f"{statement}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_the_package_alone_is_light() -> None:
+    loaded = loaded_by("import lm_eval_rag")
+    assert "lm_eval_rag" in loaded
+    assert not loaded & {*HEAVY, "numpy", "lm_eval"}
+
+
+def test_all_of_harness_is_imported_without_torch() -> None:
+    names = [
+        ".".join(("lm_eval_rag", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        for file in MODULES
+        if file.relative_to(ROOT).parts[0] in ("harness", "methods", "tasks", "leaderboards")
+    ]
+    loaded = loaded_by("import " + ", ".join(names))
+    assert "lm_eval_rag" in loaded
+    assert not loaded & {"torch", "transformers", "faiss", "numba"}
+
+
+def test_autoload_imports_nothing_that_python_has_not_at_start() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import lm_eval_rag._autoload as a; a.install()\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import os\n{code}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["lm_eval_rag", "lm_eval_rag._autoload"]
