@@ -1,0 +1,65 @@
+"""The README's code runs as it stands there, and its commands name what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lm_eval_rag import run
+from lm_eval_rag._register import METHODS
+from lm_eval_rag.cli import COMMANDS
+from lm_eval_rag.harness.asks import generate, retrieve
+from lm_eval_rag.harness.parameters import Positive
+from lm_eval_rag.harness.prompts import Prompt
+from lm_eval_rag.harness.retrieval.fusion import round_robin
+from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.methods.prompts import template
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+class Parrot:
+    fingerprint, batch = "parrot", 4
+
+    def generate(self, prompts, decoding, draws):
+        return [" Vale\n" for _ in prompts]
+
+    def loglikelihood(self, pairs):
+        return [0.0 for _ in pairs]
+
+    def count_tokens(self, text):
+        return None
+
+    def room(self, max_tokens):
+        return None
+
+
+def test_ones_own_documents():
+    names: dict = {}
+    exec(compile(BLOCKS[0], "README.md", "exec"), names)
+    assert names["answer"].text == "Vale" and names["trace"].failure is None
+
+
+def test_a_method_in_ten_lines():
+    names = {name: globals()[name] for name in ("Answer", "Plan", "Positive", "Prompt", "Query", "generate")}
+    names |= {"retrieve": retrieve, "round_robin": round_robin, "template": template}
+    exec(compile(BLOCKS[1], "README.md", "exec"), names)
+    documents = ["Ada Moss was born in Vale.", "Vale is the capital of Norn.", "Norn is cold."]
+    ((answer, trace),) = run(names["two_step"], ["where was Ada Moss born?"], corpus=documents, generator=Parrot(), k=1)
+    assert answer.text == "Vale" and [p.text for p in answer.passages][:1] == documents[:1]
+    assert [step.ask for step in trace.steps] == ["Retrieve", "Generate", "Retrieve", "Generate"]
+    assert len(BLOCKS[1].strip().splitlines()) <= 10
+
+
+def test_what_it_names_exists():
+    assert set(re.findall(r"--model (\w+)", README)) <= set(METHODS)
+    assert set(re.findall(r"`?lm-eval-rag (\w+)", README)) <= set(COMMANDS)
+    for target in re.findall(r"make (\w+)", README):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)#]+)", README))))
+def test_local_links_lead_somewhere(link):
+    assert (ROOT / link).exists()
