@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval.api.model import LM
@@ -52,7 +53,7 @@ class RagLM(LM):  # type: ignore[misc]
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
-        queries = [_query(request) for request in requests]
+        queries = _queries(requests)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding and number of shots
         for i, request in enumerate(requests):
             groups[json.dumps([request.args[1], request.doc.get("num_fewshot", 0)], sort_keys=True)].append(i)
@@ -188,12 +189,20 @@ def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     return type(name, (RagLM,), {"name": name, "method": staticmethod(method), "__doc__": method.__doc__})
 
 
-def _query(request: Any) -> Query:
-    """The question of a request; of a task that is not ours, its context is the question. No gold answer goes along."""
-    doc = request.doc
-    if "query" in doc and "id" in doc:
-        return Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"))
-    return Query(f"{request.task_name}/{request.doc_id}", request.args[0])
+def _queries(requests: Sequence[Any]) -> list[Query]:
+    """The question of each request: without its gold answers, and where a task is not ours, its context."""
+    seen: Counter[tuple[str, str]] = Counter()
+    queries = []
+    for request in requests:
+        doc = request.doc
+        if "query" in doc and "id" in doc:
+            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"))
+        else:
+            query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
+        key = (request.task_name, query.id)
+        queries.append(replace(query, repeat=seen[key]))
+        seen[key] += 1
+    return queries
 
 
 def _decoding(options: Mapping[str, Any]) -> Decoding:

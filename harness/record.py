@@ -13,9 +13,9 @@ class RagText(str):
 
     aux: dict[str, Any]
 
-    def __new__(cls, text: str, aux: dict[str, Any]) -> RagText:
+    def __new__(cls, text: str, aux: dict[str, Any] | None = None) -> RagText:
         made = super().__new__(cls, text)
-        made.aux = aux
+        made.aux = aux or {}  # none where lm_eval casts a task's gold answer to the type of the answer
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:

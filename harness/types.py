@@ -22,12 +22,14 @@ class Query:
         text: The question in words.
         time: ISO date or year the question is about; None for a static question.
         corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``), or None when there is nothing to retrieve.
+        repeat: How often it was asked before in this run (lm_eval's ``repeats``): its samples are drawn anew.
     """
 
     id: str
     text: str
     time: str | None = None
     corpus: str | None = None
+    repeat: int = 0
 
 
 @dataclass(frozen=True, slots=True)

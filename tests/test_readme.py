@@ -43,8 +43,9 @@ def test_ones_own_documents():
 
 
 def test_a_method_in_ten_lines():
-    names = {name: globals()[name] for name in ("Answer", "Plan", "Positive", "Prompt", "Query", "generate")}
-    names |= {"retrieve": retrieve, "round_robin": round_robin, "template": template}
+    known = (Answer, Plan, Prompt, Query, generate, retrieve, round_robin, template)
+    names = {thing.__name__: thing for thing in known if hasattr(thing, "__name__")} | {"Plan": Plan}
+    names["Positive"] = Positive
     exec(compile(BLOCKS[1], "README.md", "exec"), names)
     documents = ["Ada Moss was born in Vale.", "Vale is the capital of Norn.", "Norn is cold."]
     ((answer, trace),) = run(names["two_step"], ["where was Ada Moss born?"], corpus=documents, generator=Parrot(), k=1)

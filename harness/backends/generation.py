@@ -85,7 +85,7 @@ class GenerateBackend:
             groups[self._decoding(ask)].append(i)
         served: dict[int, Served | CallError] = {}
         for decoding, positions in groups.items():
-            served |= zip(positions, self._generate(decoding, [asked[i][1] for i in positions]), strict=True)
+            served |= zip(positions, self._generate(decoding, [asked[i] for i in positions]), strict=True)
         return [served[i] for i in range(len(asked))]
 
     def _decoding(self, ask: Generate) -> Decoding:
@@ -95,13 +95,13 @@ class GenerateBackend:
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
         )
 
-    def _generate(self, decoding: Decoding, asks: Sequence[Generate]) -> list[Served | CallError]:
-        fitted = [fit(ask.prompt, self.generator, decoding.max_tokens, self.limit) for ask in asks]
+    def _generate(self, decoding: Decoding, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
+        fitted = [fit(ask.prompt, self.generator, decoding.max_tokens, self.limit) for _, ask in asked]
         flat = [
             (i, fit_, draw)
-            for i, (ask, fit_) in enumerate(zip(asks, fitted, strict=True))
+            for i, ((query, ask), fit_) in enumerate(zip(asked, fitted, strict=True))
             if isinstance(fit_, Fitted)
-            for draw in range(ask.n)
+            for draw in _draws(query, ask, decoding)
         ]
         request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature]
         fingerprint = self.generator.fingerprint
@@ -135,6 +135,12 @@ class GenerateBackend:
             journalled=all(reply.journalled for reply in done),
         )
         return Served(texts, step)
+
+
+def _draws(query: Query, ask: Generate, decoding: Decoding) -> range:
+    """The numbers of an ask's draws: when sampling, those of a repeated question go on after those before it."""
+    first = query.repeat * ask.n if decoding.temperature > 0 else 0
+    return range(first, first + ask.n)
 
 
 @dataclass(frozen=True, slots=True)

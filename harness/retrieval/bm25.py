@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 Dates = Literal["whole", "split"]
 TOKENS = {"whole": re.compile(r"\d{4}-\d{2}-\d{2}|\w+"), "split": re.compile(r"\w+")}
 ARRAYS = ("weights", "rows", "starts", "highest")
-LOOKUP = 12  # to look a document up among a token's costs as much as to add so many of them (measured)
+LOOKUP = 2  # to look a document up among a token's costs as much as to add so many of them (measured)
 FORMAT = 1  # of the saved index and of the tokens in it
 
 
@@ -128,20 +128,29 @@ class BM25:
         seen, least = 0, 0.0
         for taken, term in enumerate(terms):
             rest = terms[taken:]
-            if not least and seen >= k and LOOKUP * seen * len(rest) < sum(len(t.rows) for t in rest):
+            size = sum(len(t.rows) for t in rest)
+            if not least and seen >= k and LOOKUP * seen * len(rest) < size:
                 found = np.unique(np.concatenate([t.rows for t in terms[:taken]]))
                 if len(found) >= k:
                     whole = _completed(found, scores, rest)
                     least = _kth(whole, k)  # of some documents, so the k-th best of all is no lower
-                    if least > sum(t.highest for t in rest) * (1 + 1e-9):
-                        scores[found] = 0
-                        return _top(found, whole, k)
+            if least and (short := least - _reach(rest)) > 0:
+                found = np.flatnonzero(scores >= short)
+                if LOOKUP * len(found) * len(rest) < size:
+                    whole = _completed(found, scores, rest)
+                    scores.fill(0)
+                    return _top(found, whole, k)
             np.add.at(scores, term.rows, term.count * term.weights)
             seen += len(term.rows)
         found = np.flatnonzero(scores >= least) if least else np.flatnonzero(scores)
         best = _top(found, scores[found], k)
         scores.fill(0)
         return best
+
+
+def _reach(terms: list[Postings]) -> float:
+    """The most that tokens can add to a document, rounded up."""
+    return sum(term.highest for term in terms) * (1 + 1e-9)
 
 
 def _kth(values: Any, k: int) -> float:

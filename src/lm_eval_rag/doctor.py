@@ -40,7 +40,7 @@ EXTRAS = (
     Extra(
         "dev",
         "make check and make test",
-        ("pytest", "pytest-timeout", "ruff", "mypy", "build", "hatchling"),
+        ("pytest", "pytest-timeout", "ruff", "mypy", "build", "hatchling", "scipy", "fastapi", "uvicorn"),
         'pip install "lm-eval-rag[dev]"',
     ),
 )

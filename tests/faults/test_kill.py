@@ -90,7 +90,7 @@ def test_killed_at_twenty_random_moments(start, tmp_path):
     assert sum(journalled for *_, journalled in answers) == len(held[-1][0])
 
 
-def test_the_command_line_killed_and_started_again(tmp_path):
+def test_the_command_line_killed_and_started_again(tmp_path, evaluate):
     journal, out = tmp_path / "j.sqlite", tmp_path / "out"
     questions = 64
     with Chat(scripted(slow)) as server:
@@ -112,6 +112,9 @@ def test_the_command_line_killed_and_started_again(tmp_path):
     assert len(records) == questions and all(slow(record["prompt"]) == record["answer"] for record in records)
     assert replies and all(server.tries[answered[reply]] == tries[answered[reply]] for reply in replies)
     assert server.tries.total() - questions <= 2 * 8
+    with Chat(scripted(slow)) as server:
+        whole = evaluate("standard_rag", server.url, limit=questions)
     (results,) = [json.loads(path.read_text()) for path in out.rglob("results_*.json")]
+    assert results["results"]["ruleqa_demo"] == whole["results"]["ruleqa_demo"]
     counts = results["config"]["rag"]["counts"]
     assert counts["unscored"] == 0 and counts["journalled"] >= len(replies)

@@ -118,9 +118,7 @@ def evaluate(documents):
         base = {"generator": "scripted-lm", "corpus": documents, "journal": "off"}
         given = {key: value for key, value in {**base, **dict(arguments)}.items() if value is not None}
         manager = TaskManager(include_defaults=False, include_path=str(tasks_folder()))
-        return simple_evaluate(
-            model=method, model_args=given, tasks=tasks or [task()], task_manager=manager, bootstrap_iters=0, **options
-        )
+        return simple_evaluate(model=method, model_args=given, tasks=tasks or [task()], task_manager=manager, **options)
 
     return evaluate
 
@@ -292,7 +290,7 @@ def test_two_adapters_get_two_results_folders(documents):
 
 def test_results_tell_what_produced_them(evaluate, documents):
     rag = evaluate(arguments={"k": 3, "gen_flavour": "sweet"})["config"]["rag"]
-    assert rag["method"] == "standard_rag" and rag["parameters"]["k"] == 3 and rag["parameters"]["queries"] == 1
+    assert rag["method"] == "standard_rag" and rag["parameters"]["k"] == 3 and rag["parameters"]["documents"] == 10
     assert rag["generator"][:2] == ["scripted-lm", {"flavour": "sweet"}] and rag["journal"] is None
     assert rag["retriever"][0] == "bm25" and rag["indexes"] and rag["corpus"]
     assert set(rag["versions"]) >= {"lm-eval-rag", "lm_eval"}
@@ -314,6 +312,17 @@ def test_the_fingerprint_changes_with_what_changes_answers_alone(evaluate, docum
     assert base == fingerprint(journal=str(tmp_path / "j.sqlite")) == fingerprint(corpus=str(moved))
     changed = [{"k": 3}, {"gen_flavour": "sweet"}, {"corpus": str(other)}, {"max_prompt_tokens": 99}, {"seed": 1}]
     assert len({base, *(fingerprint(**given) for given in changed)}) == 6
+
+
+def test_a_local_folder_generates(evaluate, little_llama):
+    arguments = {"generator": "hf", "gen_pretrained": str(little_llama), "gen_dtype": "float32"}
+    results = evaluate(arguments=arguments, limit=3, device="cpu", batch_size=2)
+    records = [sample["doc"]["_rag"] for sample in results["samples"]["visits"]]
+    assert len(records) == 3 and all(record["answer"] and record["failure"] is None for record in records)
+    assert all(record["completion_tokens"] > 0 for record in records)
+    name, given, (files,) = results["config"]["rag"]["generator"]
+    assert (name, given["pretrained"]) == ("hf", str(little_llama))
+    assert "model.safetensors" in {file for file, _ in files}
 
 
 # --- failures
@@ -373,7 +382,7 @@ def test_a_task_that_is_not_ours_is_answered_over_a_corpus_file(evaluate, tmp_pa
 
 
 def test_gold_answers_are_unreachable(documents):
-    """Everything that is reachable from what a method is given is searched for the gold answers of a question."""
+    """All that a method is given, and all that it leaves, is searched for the gold answers."""
     docs = [{**doc, "answers": [f"gold{i}"]} for i, doc in enumerate(DOCS)]
     seen = []
 
@@ -383,18 +392,10 @@ def test_gold_answers_are_unreachable(documents):
         seen.append(pickle.dumps([dataclasses.asdict(query), found, text]))
         return Answer(text, found)
 
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
     model = model_class("spy", spy)(generator="scripted-lm", corpus=documents, journal="off")
-    results = simple_evaluate(
-        model=model, tasks=[task(docs)], task_manager=TaskManager(include_defaults=False), bootstrap_iters=0
-    )
+    answers = model.generate_until([fake_request(doc) for doc in docs])
     assert len(seen) == 6 and not [data for data in seen if b"gold" in data]
-    assert {field.name for field in dataclasses.fields(type(adapter._query(fake_request(docs[0]))))} == {
-        "id", "text", "time", "corpus",
-    }  # fmt: skip
-    assert results["results"]["visits"]["em,none"] == 0.0
+    assert len(answers) == 6 and not [answer for answer in answers if "gold" in json.dumps(answer.aux)]
 
 
 def fake_request(doc):

@@ -126,6 +126,16 @@ def test_draws_are_numbered_and_journalled_apart(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("temperature", "draws"), [(0.7, [0, 1, 2, 3]), (0.0, [0, 1])])
+def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, draws):
+    generator = Words()
+    backend = GenerateBackend(generator, Journal(None))
+    ask = Generate("p", n=2, temperature=temperature)
+    first, second = backend.serve([(QUERY, ask), (dataclasses.replace(QUERY, repeat=1), ask)])
+    assert [draw for _, draw, _ in generator.made] == draws
+    assert (first.value == second.value) == (temperature == 0)
+
+
 @pytest.mark.parametrize(
     "other", [{"temperature": 0.5}, {"max_tokens": 9}, {"stop": ("x",)}, {"prompt": "other"}], ids=str
 )

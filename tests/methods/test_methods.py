@@ -43,7 +43,7 @@ def test_order_of_questions_does_not_matter(name, queries, corpus, generator):
 
 
 def test_a_query_holds_no_gold_answer(name):
-    assert {field.name for field in dataclasses.fields(Query)} == {"id", "text", "time", "corpus"}
+    assert {field.name for field in dataclasses.fields(Query)} == {"id", "text", "time", "corpus", "repeat"}
     assert set(inspect.signature(method(name)).parameters) - set(defaults(method(name))) == {"query"}
 
 
