@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.errors import UserError, unknown
 from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 from lm_eval_rag.harness.report.runs import TaskRun
 from lm_eval_rag.harness.report.stats import Difference, Interval, holm, interval, paired, percentile
@@ -96,18 +96,36 @@ class TaskReport:
 
 
 def build(
-    runs: Sequence[TaskRun], by: str = "slice", published: Iterable[PublishedRow] = (), seed: int = 0
+    runs: Sequence[TaskRun],
+    by: str = "slice",
+    published: Iterable[PublishedRow] = (),
+    seed: int = 0,
+    against: str | None = None,
+    metrics: Sequence[str] = (),
 ) -> list[TaskReport]:
     """One report a task, tasks in the order met.
 
+    Args:
+        by: What is sliced by.
+        published: The papers' rows.
+        seed: Of the bootstrap.
+        against: Label of the run that the others are compared with; None compares all pairs. The fewer comparisons,
+            the less Holm's correction costs.
+        metrics: What slices and differences are about; () for the usual ones.
+
     Raises:
-        UserError: Runs of one task asked different questions under the same ids, or were not scored at all.
+        UserError: Runs of one task asked different questions under the same ids, or were not scored at all, or no run
+            is called ``against``.
     """
+    labels = {run.label for run in runs}
+    if against is not None and against not in labels:
+        raise unknown("run", against, labels)
     tasks: dict[str, list[TaskRun]] = {}
     for run in runs:
         tasks.setdefault(run.task, []).append(run)
     rows = tuple(published)
-    reports = [_task_report(task, members, by, rows, seed) for task, members in tasks.items()]
+    look = Look(by, seed, against, tuple(metrics))
+    reports = [_task_report(task, members, look, rows) for task, members in tasks.items()]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
         replace(report, comparisons=tuple(replace(c, p_holm=next(adjusted)) for c in report.comparisons))
@@ -115,34 +133,47 @@ def build(
     ]
 
 
-def _task_report(
-    task: str, runs: Sequence[TaskRun], by: str, published: Sequence[PublishedRow], seed: int
-) -> TaskReport:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a report looks at; the arguments of :func:`build`."""
+
+    by: str
+    seed: int
+    against: str | None
+    metrics: tuple[str, ...]
+
+    def headline(self, run: TaskRun) -> list[str]:
+        """What slices and differences are about; of a task that is not ours, its first metrics."""
+        chosen = [name for name in self.metrics or HEADLINE if name in run.scores]
+        return chosen or list(run.scores)[: len(HEADLINE)]
+
+
+def _task_report(task: str, runs: Sequence[TaskRun], look: Look, published: Sequence[PublishedRow]) -> TaskReport:
     _check_same_questions(runs)
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
-        if doc.get(by) is not None:
-            groups.setdefault(str(doc[by]), set()).add(id_)
+        if doc.get(look.by) is not None:
+            groups.setdefault(str(doc[look.by]), set()).add(id_)
     names = sorted(groups, key=lambda name: (ORDER.get(name, len(ORDER)), -len(groups[name]), name))
     methods = {run.model for run in runs}
     return TaskReport(
         task=task,
-        by=by,
+        by=look.by,
         sizes={name: len(groups[name]) for name in names},
-        runs=tuple(_run_report(run, {name: groups[name] for name in names}, seed) for run in runs),
-        comparisons=tuple(_comparisons(runs, seed)),
+        runs=tuple(_run_report(run, {name: groups[name] for name in names}, look) for run in runs),
+        comparisons=tuple(_comparisons(runs, look)),
         published=tuple(r for r in published if r.task == task and r.ours in methods and r.metric in COUNTERPARTS),
     )
 
 
-def _run_report(run: TaskRun, groups: Mapping[str, set[str]], seed: int) -> RunReport:
+def _run_report(run: TaskRun, groups: Mapping[str, set[str]], look: Look) -> RunReport:
     known = [name for name in METRICS if name in run.scores]
     metrics = known + [name for name in run.scores if name not in METRICS]
 
     def means(names: Iterable[str], inside: Callable[[str], bool]) -> dict[str, Interval]:
         chosen = {name: [v for id_, v in run.scores.get(name, {}).items() if inside(id_)] for name in names}
-        return {name: interval(values, seed=seed) for name, values in chosen.items() if values}
+        return {name: interval(values, seed=look.seed) for name, values in chosen.items() if values}
 
     return RunReport(
         run=run.label,
@@ -151,7 +182,7 @@ def _run_report(run: TaskRun, groups: Mapping[str, set[str]], seed: int) -> RunR
         questions=len(run.questions),
         unscored={id_: _why(sample) for id_, sample in run.questions.items() if not sample["metrics"]},
         scores=means(metrics, lambda _: True),
-        slices={name: means(_headline(run), ids.__contains__) for name, ids in groups.items()},
+        slices={name: means(look.headline(run), ids.__contains__) for name, ids in groups.items()},
         cost=_cost(run),
     )
 
@@ -180,18 +211,15 @@ def _cost(run: TaskRun) -> Cost | None:
     )
 
 
-def _headline(run: TaskRun) -> list[str]:
-    """The metrics that slices and differences are about; of a task that is not ours, its first ones."""
-    return [name for name in HEADLINE if name in run.scores] or list(run.scores)[: len(HEADLINE)]
-
-
-def _comparisons(runs: Sequence[TaskRun], seed: int) -> Iterable[Comparison]:
-    for first, second in combinations(runs, 2):
-        for metric in _headline(first):
+def _comparisons(runs: Sequence[TaskRun], look: Look) -> Iterable[Comparison]:
+    base = [run for run in runs if run.label == look.against]
+    pairs = combinations(runs, 2) if look.against is None else product(base, (run for run in runs if run not in base))
+    for first, second in pairs:
+        for metric in look.headline(first):
             ours, theirs = second.scores.get(metric, {}), first.scores[metric]
             shared = [id_ for id_ in theirs if id_ in ours]
             if shared:
-                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=seed)
+                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=look.seed)
                 yield Comparison(first.label, second.label, metric, difference)
 
 

@@ -38,11 +38,14 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything, as JSON, into FILE too")
     parser.add_argument("--by", choices=SLICES, default="slice", help="what to slice by (default: slice)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
+    parser.add_argument("--metrics", help="what slices and differences are about, such as em,recall@10")
     given = parser.parse_args(argv)
+    metrics = tuple(filter(None, (given.metrics or "").split(",")))
 
     def work() -> int:
         rows = read_published(published) if published is not None else ()
-        reports = build(read_runs(given.run), given.by, rows, given.seed)
+        reports = build(read_runs(given.run), given.by, rows, given.seed, given.against, metrics)
         if given.json is not None:
             _write_json(given.json, {"level": LEVEL, "draws": DRAWS, "seed": given.seed, "tasks": reports})
         sys.stdout.write(render(reports))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.report.build import build
 from lm_eval_rag.harness.report.cli import report_main
 from lm_eval_rag.harness.report.runs import read_runs
@@ -260,3 +261,15 @@ def test_other_bad_input(make_run: Make, tmp_path: Path, capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as exit_:
         report_main([str(tmp_path / "a"), "--by", "colour"])
     assert exit_.value.code == 2
+
+
+def test_against_compares_with_one_run_only(runs: Path) -> None:
+    read = read_runs([runs])
+    labels = [run.label for run in read]
+    (everything,), (some,) = build(read), build(read, against=labels[1], metrics=("em",))
+    assert {(c.first, c.second) for c in some.comparisons} == {(labels[1], x) for x in labels if x != labels[1]}
+    assert {c.metric for c in some.comparisons} == {"em"}
+    assert len({(c.first, c.second) for c in everything.comparisons}) == 6
+    assert set().union(*(s for r in some.runs for s in r.slices.values())) == {"em"}
+    with pytest.raises(UserError, match="Unknown run 'nobody'"):
+        build(read, against="nobody")
