@@ -1,0 +1,172 @@
+"""The README's results: runs every row through lm_eval, then prints its tables in Markdown.
+
+    python scripts/results.py --output runs
+
+A row that has run already is not run again. ``generator=dummy`` is lm_eval's own dummy model, for rows that are about
+retrieval alone. Seconds and peak memory are those of the whole lm_eval command, all its tasks together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lm_eval_rag.harness.report.build import RunReport, TaskReport, build
+from lm_eval_rag.harness.report.runs import read_runs
+from lm_eval_rag.harness.report.stats import Interval
+
+SETS = tuple(f"ruleqa_{letter}" for letter in "iywfn")
+HARD = ("ruleqa_i_hard", "ruleqa_f_hard", "ruleqa_n_hard")
+SLICES = ("direct", "rule_required", "unreachable")
+CONTROLS = ("random", "shuffled", "oracle")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run: its name in the tables, the model and its arguments, and the tasks."""
+
+    name: str
+    model: str
+    arguments: str
+    tasks: tuple[str, ...] = (*SETS, *HARD)
+
+    @property
+    def folder(self) -> str:
+        """Where its results go."""
+        return "-".join([self.model, *self.arguments.replace(",", "-").split("=")]).replace("/", "_").strip("-")
+
+
+def _guided(join: str, name: str) -> list[Row]:
+    told = "" if join == "rule" else f",join={join}"
+    rows = [Row(name, "rulerag_icl", f"generator=dummy{told}")]
+    return rows + [Row(f"- {c} rules", "rulerag_icl", f"generator=dummy{told},rules={c}") for c in CONTROLS]
+
+
+RETRIEVAL = [
+    Row("question alone", "standard_rag", "generator=dummy"),
+    Row("3 variants of the question", "standard_rag", "generator=dummy,n_queries=3"),
+    *_guided("rule", "question + rule (RuleRAG)"),
+    *_guided("replace", "question with the rule's body"),
+]
+VOTE = [Row("rule_vote", "rule_vote", ""), *(Row(f"- {c} rules", "rule_vote", f"rules={c}") for c in CONTROLS)]
+GENERATION = [
+    Row("standard_prompting", "standard_prompting", "", SETS[:1]),
+    Row("standard_rag", "standard_rag", "", SETS[:1]),
+    Row("rulerag_icl", "rulerag_icl", "", SETS[:1]),
+    Row("- random rules", "rulerag_icl", "rules=random", SETS[:1]),
+    Row("rulerag_icl join=replace", "rulerag_icl", "join=replace", SETS[:1]),
+    Row("rule_vote", "rule_vote", "", (*SETS, *HARD)),
+]
+POOL = "question + rule (RuleRAG)", "question with the rule's body"
+
+
+def run(row: Row, output: Path) -> None:
+    """Run one row unless its cost is on record, which is written last."""
+    folder = output / row.folder
+    if (folder / "cost.json").is_file():
+        return
+    command = ["lm_eval", "run", "--tasks", ",".join(row.tasks), "--model", row.model, "--log_samples"]
+    command += ["--output_path", str(folder), "--model_args", ",".join(filter(None, [row.arguments, "journal=off"]))]
+    print("$", " ".join(command), file=sys.stderr, flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    with (folder / "log.txt").open("w") as log:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / command[0]), *command[1:]], stdout=log, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"results: the command failed; see {folder / 'log.txt'}")
+    cost = {"seconds": round(time.perf_counter() - began, 1), "peak_mb": round(usage.ru_maxrss / 1024)}
+    (folder / "cost.json").write_text(json.dumps(cost))
+
+
+def read(rows: Iterable[Row], output: Path) -> dict[tuple[str, str], RunReport]:
+    """(folder of a row, task) -> its report, with slices of every score the tables show."""
+    found: dict[tuple[str, str], RunReport] = {}
+    for row in rows:
+        reports: list[TaskReport] = build(read_runs([output / row.folder]), metrics=("em", "recall@10", "token_f1"))
+        found |= {(row.folder, report.task): report.runs[0] for report in reports}
+    return found
+
+
+def cell(interval: Interval | None) -> str:
+    """Percent with its 95 % interval."""
+    if interval is None:
+        return ""
+    mean = f"{100 * interval.mean:.1f}"
+    if interval.low is None or interval.high is None:
+        return mean
+    return f"{mean} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    names = list(head)
+    rows = [names, ["---", *["---:"] * (len(names) - 1)], *map(list, lines)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def main() -> None:
+    """Run what is missing, then print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, default=Path("runs"))
+    given = parser.parse_args()
+    rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
+    for row in rows:
+        run(row, given.output)
+    found = read(rows, given.output)
+    costs = {row.folder: json.loads((given.output / row.folder / "cost.json").read_text()) for row in rows}
+
+    def line(row: Row, tasks: Iterable[str], of: Callable[[RunReport], Interval | None]) -> list[str]:
+        return [row.name, *(cell(of(found[row.folder, task])) for task in tasks)]
+
+    print("recall@10 over all questions\n")
+    lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]
+    for row in RETRIEVAL:
+        if row.name in POOL:
+            pooled = line(row, SETS, lambda report: report.scores.get("pooled_recall_contains"))
+            counts = [found[row.folder, task].scores["pooled_documents"].mean for task in SETS]
+            texts = [f"{text} in {n:.0f}" for text, n in zip(pooled[1:], counts, strict=True)]
+            lines.append([f"{row.name}, pooled", *texts])
+    print(table(["", *SETS], lines))
+    print("recall@10 over every rule_required question\n")
+    print(table(["", *HARD], [line(row, HARD, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]))
+    print("em of rule_vote\n")
+    print(table(["", *SETS], [line(row, SETS, lambda report: report.scores.get("em")) for row in VOTE]))
+    head = ["", "set", "em", *(f"em, {name}" for name in SLICES), "token_f1", "crag_score"]
+    vote = [[task, *_scores(found[VOTE[0].folder, task])] for task in (*SETS, *HARD)]
+    print(table([name for name in head if name != "set"], vote))
+    print("RuleQA-I with the embedded generator\n")
+    made = [
+        [row.name, *_scores(found[row.folder, SETS[0]]), _cost(costs[row.folder]) if len(row.tasks) == 1 else ""]
+        for row in GENERATION
+    ]
+    print(table([name for name in head if name != "set"] + ["time, peak memory"], made))
+    print("seconds and peak memory of each command\n")
+    print(
+        table(
+            ["", "tasks", "cost"],
+            [[f"`{r.model} {r.arguments}`", str(len(r.tasks)), _cost(costs[r.folder])] for r in rows],
+        )
+    )
+
+
+def _scores(report: RunReport) -> list[str]:
+    slices = [cell(report.slices.get(name, {}).get("em")) for name in SLICES]
+    return [cell(report.scores["em"]), *slices, cell(report.scores["token_f1"]), cell(report.scores["crag_score"])]
+
+
+def _cost(cost: dict[str, float]) -> str:
+    return f"{cost['seconds']:.0f} s, {cost['peak_mb']:.0f} MB"
+
+
+if __name__ == "__main__":
+    main()
