@@ -3,8 +3,8 @@
     python scripts/bench_recall.py ruleqa_i ruleqa_f --k 10 --rules 3
 
 A question counts when a gold answer is the object of one of the first k documents. ``pooled`` counts over the whole
-union, whose mean size stands beside it. A row names the rules and how each is added to the
-question's words: the whole rule, as in the paper, or its body alone.
+union, whose mean size stands beside it. A row names the rules and how each is added to the question's words: the whole
+rule, as in the paper, its body alone, or the body put in place of the head.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ SLICES = ("all", "direct", "rule_required", "unreachable")
 FORMS: dict[str, Callable[[str, Rule], str]] = {
     "whole rule": lambda text, rule: f"{text} {rule.text}",
     "body": lambda text, rule: f"{text} {rule.body}",
-    "body twice": lambda text, rule: f"{text} {rule.body} {rule.body}",
-    "body, head": lambda text, rule: f"{text} {rule.body} {rule.head}",
+    "body instead of head": lambda text, rule: text.replace(rule.head, rule.body),
 }
 CONTROLS: tuple[RuleControl, ...] = ("selected", "random", "shuffled", "oracle")
 Merge = Callable[[list[Sequence[Passage]]], tuple[Passage, ...]]
@@ -55,7 +54,7 @@ def bench(task: str, k: int, n: int, hard: bool) -> None:
     rows = [row for row in rows if row["in_hard" if hard else "in_main"]]
     bank, retriever = RuleBank(corpus), BM25(corpus)
     print(f"\n{task}: {len(corpus)} documents, {len(rows)} queries, k={k}, {n} rules; {bank.accuracy(rows)}")
-    print(f"{'':28}" + "".join(f"{name:>16}" for name in SLICES) + f"{'pooled all':>14}{'documents':>11}")
+    print(f"{'':32}" + "".join(f"{name:>16}" for name in SLICES) + f"{'pooled all':>14}{'documents':>11}")
 
     def line(name: str, asked: list[list[str]], merge: Merge) -> None:
         found = iter(retriever.search([text for texts in asked for text in texts], k))
@@ -72,7 +71,8 @@ def bench(task: str, k: int, n: int, hard: bool) -> None:
             guided = [_guided(row["text"], rules, form) for row, rules in zip(rows, chosen, strict=True)]
             line(f"{control}: {name}", guided, round_robin)
             if control == "selected":
-                line("  fused by rank", guided, reciprocal_rank)
+                own = [[row["text"], *texts[: n - 1]] for row, texts in zip(rows, guided, strict=True)]
+                line("  question + one rule less", own, round_robin)
 
 
 def _guided(text: str, rules: Sequence[Rule], form: Callable[[str, Rule], str]) -> list[str]:
@@ -87,7 +87,7 @@ def _print(name: str, rows: list[dict[str, Any]], ranked: list[tuple[Passage, ..
     cells = "".join(f"{_percent(part):>9.1f} ({len(part):>4})" for part in parts.values())
     pooled = _percent([_hit(row, passages) for row, passages in zip(rows, ranked, strict=True)])
     size = sum(map(len, ranked)) / len(ranked)
-    print(f"{name:28}{cells}{pooled:>14.1f}{size:>11.1f}", flush=True)
+    print(f"{name:32}{cells}{pooled:>14.1f}{size:>11.1f}", flush=True)
 
 
 def _hit(row: dict[str, Any], passages: Sequence[Passage]) -> bool:

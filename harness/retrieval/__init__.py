@@ -24,7 +24,7 @@ class Retriever(Protocol):
         ...
 
 
-def _bm25(corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "whole") -> Retriever:
+def _bm25(corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "split") -> Retriever:
     return BM25(corpus, k1=k1, b=b, dates=dates)
 
 

@@ -10,8 +10,7 @@ rarest on and stops when no document without those taken can reach the k-th best
 other tokens are scored for the candidates alone. Sums are exact (float64 over float32), so a score depends on no order.
 
 Tokens are the runs of Unicode letters, digits and underscores of the lowercased text; no stemming, no stop words. An
-ISO date is one token, so that a query is drawn to its own day and not to every day of that year or month;
-``dates=split`` makes three of it, as Lucene's standard analyser does.
+ISO date is three tokens, as in Lucene's standard analyser; ``dates=whole`` makes one of it.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ log = logging.getLogger(__name__)
 Dates = Literal["whole", "split"]
 TOKENS = {"whole": re.compile(r"\d{4}-\d{2}-\d{2}|\w+"), "split": re.compile(r"\w+")}
 ARRAYS = ("weights", "rows", "starts", "highest")
-LOOKUP = 2  # to look a document up among a token's costs as much as to add so many of them (measured)
+LOOKUP = 2  # up to so many documents are added to in the time of one look-up (measured; it moves speed alone)
 FORMAT = 1  # of the saved index and of the tokens in it
 
 
-def tokenize(text: str, dates: Dates = "whole") -> list[str]:
+def tokenize(text: str, dates: Dates = "split") -> list[str]:
     """The tokens of a text, in order."""
     return TOKENS[dates].findall(text.lower())
 
@@ -93,7 +92,7 @@ class BM25:
         UserError: A value out of range.
     """
 
-    def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "whole") -> None:
+    def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "split") -> None:
         if dates not in TOKENS:
             raise unknown("dates", str(dates), TOKENS)
         if k1 < 0 or not 0 <= b <= 1:
@@ -128,29 +127,20 @@ class BM25:
         seen, least = 0, 0.0
         for taken, term in enumerate(terms):
             rest = terms[taken:]
-            size = sum(len(t.rows) for t in rest)
-            if not least and seen >= k and LOOKUP * seen * len(rest) < size:
+            if not least and seen >= k and LOOKUP * seen * len(rest) < sum(len(t.rows) for t in rest):
                 found = np.unique(np.concatenate([t.rows for t in terms[:taken]]))
                 if len(found) >= k:
                     whole = _completed(found, scores, rest)
                     least = _kth(whole, k)  # of some documents, so the k-th best of all is no lower
-            if least and (short := least - _reach(rest)) > 0:
-                found = np.flatnonzero(scores >= short)
-                if LOOKUP * len(found) * len(rest) < size:
-                    whole = _completed(found, scores, rest)
-                    scores.fill(0)
-                    return _top(found, whole, k)
+                    if least > sum(t.highest for t in rest) * (1 + 1e-9):
+                        scores[found] = 0
+                        return _top(found, whole, k)
             np.add.at(scores, term.rows, term.count * term.weights)
             seen += len(term.rows)
         found = np.flatnonzero(scores >= least) if least else np.flatnonzero(scores)
         best = _top(found, scores[found], k)
         scores.fill(0)
         return best
-
-
-def _reach(terms: list[Postings]) -> float:
-    """The most that tokens can add to a document, rounded up."""
-    return sum(term.highest for term in terms) * (1 + 1e-9)
 
 
 def _kth(values: Any, k: int) -> float:
@@ -175,7 +165,7 @@ def _top(rows: Any, scores: Any, k: int) -> list[tuple[int, float]]:
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def build_index(texts: Sequence[str], k1: float, b: float, dates: Dates = "whole") -> Index:
+def build_index(texts: Sequence[str], k1: float, b: float, dates: Dates = "split") -> Index:
     """The index of texts, computed by bm25s (float32)."""
     import bm25s
 
