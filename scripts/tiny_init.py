@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+LOOKS = (1, 4)  # tokens back: from "Answer:" the fourth is the last one of the asked relation
+BASE = 10000.0  # of the rotary positions
 NEAR = 8  # rotary frequencies that tell neighbours apart: the fastest
 SPREAD, COMMON, SEEN = 0.07, 0.5, 0.9  # lengths: a number of an embedding, its shared part, what is written down
 LOOK, MATCH, COPY = 0.8, 2.0, 0.5  # strengths: of looking back, of looking for the same token, of copying
@@ -35,19 +37,29 @@ def plant_copying(model: Any, seed: int) -> None:
     embedding.normal_(0.0, SPREAD, generator=generator)
     embedding[:, width // 2 :] = 0.0
     embedding[:, 0] = COMMON
-    turns = 10000.0 ** (-torch.arange(NEAR) / (size // 2))
-    here, there = torch.zeros(size), torch.zeros(size)
-    here[:NEAR], here[size // 2 : size // 2 + NEAR], there[:NEAR] = turns.cos(), -turns.sin(), 1.0
+    back = [look_back(size, steps) for steps in LOOKS]
     slow = torch.arange(size) % (size // 2) >= size // 4  # dimensions that distance hardly turns
+    halves = [same[:size], same[size : 2 * size]]
+    notes = [same[2 * size : 3 * size], same[3 * size :]]
     for head in range(2):
         mine = slice(head * size, (head + 1) * size)
-        read, write = same[mine], same[width // 2 :][mine]
-        layers[0].q_proj.weight[mine] = LOOK * torch.outer(here, same[0])
-        layers[0].k_proj.weight[mine] = LOOK * torch.outer(there, same[0])
-        layers[0].v_proj.weight[mine] = read
-        layers[0].o_proj.weight[:, mine] = write.T * SEEN / width**0.5
-        layers[1].q_proj.weight[mine] = MATCH * read * slow[:, None]
-        layers[1].k_proj.weight[mine] = MATCH * write * slow[:, None]
+        layers[0].q_proj.weight[mine] = LOOK * torch.outer(back[head][0], same[0])
+        layers[0].k_proj.weight[mine] = LOOK * torch.outer(back[head][1], same[0])
+        layers[0].v_proj.weight[mine] = halves[0]
+        layers[0].o_proj.weight[:, mine] = notes[head].T * SEEN / width**0.5
+    for head in range(4):
+        mine, half = slice(head * size, (head + 1) * size), halves[head // 2]
+        wanted = halves[0] if head % 2 == 0 else notes[1]
+        layers[1].q_proj.weight[mine] = MATCH * wanted * slow[:, None]
+        layers[1].k_proj.weight[mine] = MATCH * notes[0] * slow[:, None]
         for layer in layers[1:]:
-            layer.v_proj.weight[mine] = read
-            layer.o_proj.weight[:, mine] = read.T * (COPY if layer is layers[1] else COPY / 5)
+            layer.v_proj.weight[mine] = half
+            layer.o_proj.weight[:, mine] = half.T * (COPY if layer is layers[1] else COPY / 20)
+
+
+def look_back(size: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a query and a key [size] must hold for a head to look ``steps`` tokens back."""
+    turns = steps * BASE ** (-torch.arange(NEAR) / (size // 2))
+    here, there = torch.zeros(size), torch.zeros(size)
+    here[:NEAR], here[size // 2 : size // 2 + NEAR], there[:NEAR] = turns.cos(), -turns.sin(), 1.0
+    return here, there

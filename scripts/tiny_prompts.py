@@ -11,15 +11,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tiny_words import ACTIONS, GIVEN, INSTITUTIONS, ORDINARY, PLACES
+from tiny_names import ANY, SMALL, VERBS, Namer
 
 from lm_eval_rag.harness.prompts import Template
-from lm_eval_rag.tasks.ruleqa_demo.names import syllables
-
-VERBS, PLAIN, BODIES, LANDS, FIRST = (text.split() for text in (ACTIONS, ORDINARY, INSTITUTIONS, PLACES, GIVEN))
-ANY = VERBS + PLAIN + [word.lower() for word in BODIES]
-SMALL = ["of", "the", "in", "to", "with", "for", "or", "and", "by", "at", "on", "from", "is", "was", "has"]
-ACCENTS = str.maketrans("aeioucns", "áéíöüçñš")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with its rules' bodies (best first), its answer, and what it costs not to know it."""
+    """A question with the bodies of its rules, best first, and its answer."""
 
     text: str
     relation: str
@@ -66,7 +60,9 @@ class Exercise:
 
     def own(self, template: Template, asked: Asked) -> str:
         """Rules and question, up to the place of the answer."""
-        lines = "\n".join(f"[Entity1, {body}, Entity2] leads to [Entity1, {asked.relation}, Entity2]" for body in asked.bodies)
+        lines = "\n".join(
+            f"[Entity1, {body}, Entity2] leads to [Entity1, {asked.relation}, Entity2]" for body in asked.bodies
+        )
         return (template.rules.format(rules=lines) + "\n" if lines else "") + _ask(template, asked.text)
 
 
@@ -83,8 +79,11 @@ class Sampler:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"tiny {seed}")
+        self._namer = Namer(self.rng)
 
-    def exercise(self, *, docs: int = 10, questions: int = 6, guided: bool | None = None, hard: float = 1.0) -> Exercise:
+    def exercise(
+        self, *, docs: int = 10, questions: int = 6, guided: bool | None = None, hard: float = 1.0
+    ) -> Exercise:
         """An exercise.
 
         Args:
@@ -96,7 +95,7 @@ class Sampler:
         rng = self.rng
         guided = rng.random() < 0.55 if guided is None else guided
         dated = rng.choices(("day", "year", ""), (0.6, 0.1, 0.3))[0]
-        cast = self._names(rng.randint(5, 12), hard)
+        cast = self._namer.some(rng.randint(5, 12), hard)
         subjects, objects = cast[: rng.randint(1, 3)], cast[2:]
         relations = self._relations(rng.randint(3, 7), hard)
         start = rng.randint(1950, 2038)
@@ -111,18 +110,21 @@ class Sampler:
                 subject, object_ = rng.choice([name for name in cast if name != subject]), subject
             made.append(Doc(self._when(dated, start, 0), subject, rng.choice(relations), object_))
         made = list(dict.fromkeys(made))
-        main = rng.choice(relations)
+        stated = [doc.relation for doc in made if doc.subject == subjects[0]]
+        main = rng.choice(stated if stated and rng.random() > 0.35 * hard else relations)
         if rng.random() < 0.7:  # as a retriever orders them
             made.sort(key=lambda doc: -(doc.relation == main) - (doc.subject == subjects[0]) - rng.random() * 1.5)
         keys = list(dict.fromkeys((doc.subject, doc.relation) for doc in made))
         rng.shuffle(keys)
         topics = [(subjects[0], main), *((s, r) for s, r in keys if s in subjects or rng.random() < 0.3)]
-        asked = [self._asked(made, relations, topic, now, guided) for topic in dict.fromkeys(topics)]
-        shots = tuple(self._shot(dated, start) for _ in range(rng.choice((1, 2, 3)) if rng.random() < 0.06 * hard else 0))
+        asked = [self._asked(made, relations, topic, now, guided, hard) for topic in dict.fromkeys(topics)]
+        shots = tuple(
+            self._shot(dated, start) for _ in range(rng.choice((1, 2, 3)) if rng.random() < 0.06 * hard else 0)
+        )
         return Exercise(shots, tuple(made), tuple(asked[:questions]), guided)
 
     def _asked(
-        self, docs: Sequence[Doc], relations: Sequence[str], topic: tuple[str, str], now: str, guided: bool
+        self, docs: Sequence[Doc], relations: Sequence[str], topic: tuple[str, str], now: str, guided: bool, hard: float
     ) -> Asked:
         """A question about a subject and relation; with rules, mostly one that only a rule can answer."""
         rng = self.rng
@@ -130,7 +132,7 @@ class Sampler:
         bodies: list[str] = []
         if guided:
             there = [doc.relation for doc in docs if doc.subject == subject]
-            if rng.random() < 0.65:  # ask for what no document states, through the relation that one does
+            if rng.random() < 0.2 + 0.45 * hard:  # ask for what no document states, through the relation that one does
                 bodies = [relation]
                 relation = next((r for r in rng.sample(relations, len(relations)) if r not in there), self._relation())
             more = [r for r in rng.sample(relations, len(relations)) if r != relation and r not in bodies]
@@ -140,20 +142,20 @@ class Sampler:
                 bodies[-1] = relation
             if rng.random() < 0.5:
                 rng.shuffle(bodies)
-        elif rng.random() < 0.15:
+        elif rng.random() < 0.12 * hard:
             relation = self._relation()
         answer = answer_of(docs, subject, relation, bodies)
         return Asked(_question(now, subject, self._reworded(relation)), relation, tuple(bodies), answer)
 
     def _shot(self, dated: str, start: int) -> tuple[str, str]:
-        subject, answer = self._names(2, 0.5)
+        subject, answer = self._namer.some(2, 0.5)
         return _question(self._when(dated, start, 0), subject, self._relation()), answer
 
     def _when(self, dated: str, start: int, later: int) -> str:
         rng = self.rng
         if not dated:
             return ""
-        year = start + later if rng.random() < 0.2 or dated == "year" and later else start - (rng.random() < 0.1)
+        year = start + later if rng.random() < 0.2 or (dated == "year" and later) else start - (rng.random() < 0.1)
         if dated == "year":
             return str(year if later else start - rng.randint(0, 12))
         month = rng.randint(9, 12) if later and year == start else rng.randint(1, 12 if year < start else 9)
@@ -190,40 +192,6 @@ class Sampler:
         text = " ".join(words)
         return text.capitalize() if rng.random() < 0.45 else text
 
-    def _names(self, n: int, hard: float) -> list[str]:
-        """Different names; with some chance several share a place or a word."""
-        rng, found = self.rng, dict[str, None]()
-        lands = [self._land() for _ in range(rng.randint(1, 4))]
-        styles = rng.choices(STYLES, k=rng.randint(1, 3))
-        while len(found) < n:
-            short = rng.random() > hard and rng.random() < 0.8
-            found[self._land() if short else rng.choice(styles)(self, lands)] = None
-        return list(found)
-
-    def _land(self) -> str:
-        return self.rng.choice((self.rng.choice(LANDS), self.word().capitalize(), self.strange()))
-
-    def word(self) -> str:
-        """A common word or a made-up one."""
-        return self.rng.choice(ANY) if self.rng.random() < 0.6 else syllables(self.rng, self.rng.randint(1, 3))
-
-    def strange(self) -> str:
-        """Letters torn from words: what the tokenizer has no whole piece for."""
-        rng = self.rng
-        parts = []
-        for _ in range(rng.randint(1, 4)):
-            word = rng.choice(rng.choice((ANY, LANDS, FIRST, BODIES))).lower()
-            at = rng.randrange(len(word))
-            parts.append(word[at : at + rng.randint(1, 5)])
-        text = "".join(parts)
-        return (text.translate(ACCENTS) if rng.random() < 0.1 else text).capitalize()
-
-    def family(self) -> str:
-        """A family name."""
-        rng = self.rng
-        text = rng.choice((self.strange, lambda: syllables(rng, rng.randint(1, 3)).capitalize(), lambda: rng.choice(FIRST)))()
-        return rng.choice(("Mc", "O'", "al-", "de ", "von ", "Al-")) + text if rng.random() < 0.08 else text
-
 
 def answer_of(docs: Sequence[Doc], subject: str, relation: str, bodies: Sequence[str]) -> str:
     """The vote: a document counts 1 for the asked relation, 0.8, 0.7, ... for a rule's body, 0.03 for another one.
@@ -248,49 +216,3 @@ def answer_of(docs: Sequence[Doc], subject: str, relation: str, bodies: Sequence
 
 def _question(now: str, subject: str, relation: str) -> str:
     return f"{now and f'Time {now} '}what does {subject} {relation} ?"
-
-
-def _body(s: Sampler, lands: Sequence[str]) -> str:
-    words = " ".join(s.rng.choice(BODIES) for _ in range(s.rng.choice((1, 1, 2))))
-    if s.rng.random() < 0.3:
-        words += " " + s.rng.choice(("of", "for", "and")) + " " + s.rng.choice((s.rng.choice(BODIES), s.word().capitalize()))
-    return f"{words} ({s.rng.choice(lands)})" if s.rng.random() < 0.75 else words
-
-
-def _person(s: Sampler, lands: Sequence[str]) -> str:
-    first = s.rng.choice(FIRST) if s.rng.random() < 0.6 else s.strange()
-    middle = s.rng.choice(("", "", "", s.rng.choice("ABCDEFGHJKLMNPRSTVW") + ". ", s.rng.choice(FIRST) + " "))
-    return f"{first} {middle}{s.family()}"
-
-
-def _title(s: Sampler, lands: Sequence[str]) -> str:
-    words = [s.word() if s.rng.random() < 0.8 else s.rng.choice(SMALL) for _ in range(s.rng.randint(1, 4))]
-    if s.rng.random() < 0.7:
-        words = [word.capitalize() if word not in SMALL else word for word in words]
-    text = " ".join(words)
-    extra = s.rng.random()
-    if extra < 0.12:
-        text = f"{text}: {s.word().capitalize()} {s.word()}"
-    elif extra < 0.24:
-        text = f"{s.rng.randint(1900, 2030)} {text}"
-    elif extra < 0.32:
-        text = f"{text} {s.rng.randint(1, 999)}"
-    elif extra < 0.4:
-        text = f"The {text}"
-    elif extra < 0.46:
-        text = f"{text}-{s.word()}, {s.rng.choice(lands)}"
-    elif extra < 0.5:
-        text = f"{text} & {s.word().capitalize()}'s"
-    return text
-
-
-def _country(s: Sampler, lands: Sequence[str]) -> str:
-    return s.rng.choice((s.rng.choice(lands), s.rng.choice(LANDS), f"{s.rng.choice(PLACES_OF)} {s.rng.choice(LANDS)}"))
-
-
-def _odd(s: Sampler, lands: Sequence[str]) -> str:
-    return " ".join(s.strange() for _ in range(s.rng.randint(1, 3)))
-
-
-PLACES_OF = ["North", "South", "New", "Saint", "Lake", "Upper", "San", "United"]
-STYLES = (_body, _body, _person, _title, _title, _country, _odd)
