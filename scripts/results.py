@@ -118,10 +118,14 @@ def main() -> None:
     """Run what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=Path("runs"))
+    parser.add_argument("--only", choices=("retrieval", "generation"), help="run these rows, print no tables")
     given = parser.parse_args()
     rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
-    for row in rows:
+    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[given.only]
+    for row in wanted:
         run(row, given.output)
+    if given.only:
+        return
     found = read(rows, given.output)
     costs = {row.folder: json.loads((given.output / row.folder / "cost.json").read_text()) for row in rows}
 

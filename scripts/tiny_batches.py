@@ -4,41 +4,65 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tiny_prompts import Exercise, Sampler
+from tiny_prompts import Exercise, Sampler, short_exercise
 from tokenizers import Tokenizer
 
 from lm_eval_rag.harness.prompts import Template
 
-POOL = 8  # steps whose exercises are drawn together, so that those of one length can share a step
 COPIED, FIRST, REST = 0.1, 2.0, 0.5  # weights in the loss: of copied tokens, of an answer's first one, of its rest
 
 
-def batches(
-    template: Template, tokenizer: Tokenizer, *, seed: int, steps: int, start: int, tokens: int, ramp: int
-) -> Iterator[dict[str, torch.Tensor]]:
-    """Batches of about ``tokens`` tokens; documents, names and rules grow over the first ``ramp`` steps."""
-    for first in range(start - start % POOL, steps, POOL):
-        sampler = Sampler((seed << 24) + first)
-        grown = min(1.0, first / ramp)
-        most = 2 + round(8 * grown)
-        rows: list[Row] = []
-        while sum(len(row.ids) for row in rows) < POOL * tokens:
-            docs, hard = sampler.rng.randint(max(1, most // 2), most), grown
-            if sampler.rng.random() < 0.3:  # easy ones never end
-                docs, hard = sampler.rng.randint(1, 4), grown * sampler.rng.random()
-            elif sampler.rng.random() < 0.03:
-                docs = 0
-            rows.append(encode(sampler.exercise(docs=docs, questions=5, hard=hard), template, tokenizer))
-        rows.sort(key=lambda row: len(row.ids))
-        bounds = [tokens_before(rows, share / POOL) for share in range(POOL + 1)]
-        parts = [rows[low:high] for low, high in itertools.pairwise(bounds)]
-        sampler.rng.shuffle(parts)
-        for part in parts[start - first if start > first else 0 :]:
-            yield collate(part)
+@dataclass(slots=True)
+class Ladder:
+    """How hard one kind of exercise is: up while its answers are begun right, down when they are not.
+
+    Args:
+        up: Share of answers begun right above which the level rises.
+        down: Share below which it falls.
+        level: In [0, 1].
+        right: Running mean of that share.
+    """
+
+    up: float
+    down: float
+    level: float = 0.0
+    right: float = 0.4
+
+    def step(self, right: float) -> None:
+        """Take in a step's share of answers begun right."""
+        self.right = 0.93 * self.right + 0.07 * right
+        if self.right > self.up:
+            self.level = min(1.0, self.level + 0.012)
+        elif self.right < self.down:
+            self.level = max(0.0, self.level - 0.006)
+
+
+def batch(
+    kind: str, level: float, seed: int, template: Template, tokenizer: Tokenizer, tokens: int
+) -> list[dict[str, torch.Tensor]]:
+    """A step's exercises of about ``tokens`` tokens, in two halves of like length.
+
+    Args:
+        kind: ``short`` or ``full``.
+        level: In [0, 1].
+        seed: Of all draws.
+    """
+    sampler = Sampler(seed)
+    rows: list[Row] = []
+    while sum(len(row.ids) for row in rows) < tokens:
+        if kind == "short":
+            exercise = short_exercise(sampler.rng, level)
+        else:
+            docs = sampler.rng.randint(2, 2 + round(8 * level)) if sampler.rng.random() > 0.02 else 0
+            exercise = sampler.exercise(docs=docs, questions=6, hard=level)
+        rows.append(encode(exercise, template, tokenizer))
+    rows.sort(key=lambda row: len(row.ids))
+    half = max(1, tokens_before(rows, 0.5))
+    return [collate(part) for part in (rows[:half], rows[half:]) if part]
 
 
 def tokens_before(rows: list[Row], share: float) -> int:

@@ -11,9 +11,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tiny_names import ANY, SMALL, VERBS, Namer
+from tiny_names import ANY, BODIES, GIVEN_NAMES, LANDS, SMALL, VERBS, Namer
 
 from lm_eval_rag.harness.prompts import Template
+
+PLAIN_NAMES = sorted({*ANY, *LANDS, *GIVEN_NAMES, *BODIES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,46 @@ class Sampler:
             words.append(rng.choice(SMALL) if rng.random() < 0.35 else rng.choice(ANY))
         text = " ".join(words)
         return text.capitalize() if rng.random() < 0.45 else text
+
+
+def short_exercise(rng: random.Random, level: float) -> Exercise:
+    """An exercise of names and relations of few plain words, no pair of subject and relation twice.
+
+    Args:
+        rng: Where the draws come from.
+        level: In [0, 1]: how many documents, how many words, and how often dates and rules.
+    """
+    words = rng.choices(PLAIN_NAMES, k=80)
+    most = (1, 1, 2, 2, 3) if level > 0.2 else (1, 2) if level > 0.08 else (1,)
+    pool = rng.choices(ANY, k=6)
+
+    def name() -> str:
+        return " ".join(rng.choice(words).capitalize() for _ in range(rng.choice(most)))
+
+    def relation() -> str:
+        long = (1, 2, 3, 4) if level > 0.25 else (1, 2) if level > 0.1 else (1,)
+        return " ".join(rng.choice(pool if rng.random() < level else ANY).lower() for _ in range(rng.choice(long)))
+
+    cast = list(dict.fromkeys(name() for _ in range(20)))
+    relations = list(dict.fromkeys(relation() for _ in range(6)))
+    subjects, objects = cast[: rng.randint(1, 4)], cast[4 : 4 + rng.randint(3, 9)]
+    dated, guided = rng.random() < min(0.7, 2 * level), rng.random() < min(0.5, 3 * level)
+    made: dict[tuple[str, str], Doc] = {}
+    for _ in range(rng.randint(2, 3 + round(7 * min(1.0, 1.6 * level)))):
+        when = f"{rng.randint(1990, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}" if dated else ""
+        doc = Doc(when, rng.choice(subjects), rng.choice(relations), rng.choice(objects))
+        made.setdefault((doc.subject, doc.relation), doc)
+    docs = rng.sample(list(made.values()), len(made))
+    asked = []
+    for doc in rng.sample(docs, min(len(docs), 7)):
+        wanted, bodies = doc.relation, ()
+        if guided and rng.random() < 0.6:  # what no document states, through what this one does
+            wanted, bodies = relation(), (doc.relation, *rng.sample(relations, rng.random() < 0.3))
+        elif guided:
+            bodies = (relation(),)
+        answer = answer_of(docs, doc.subject, wanted, bodies)
+        asked.append(Asked(_question(dated * "2031-05-04", doc.subject, wanted), wanted, bodies, answer))
+    return Exercise((), tuple(docs), tuple(asked), guided)
 
 
 def answer_of(docs: Sequence[Doc], subject: str, relation: str, bodies: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import torch
-from tiny_batches import FIRST, batches
+from tiny_batches import FIRST, Ladder, batch
 from tiny_init import BASE, plant_copying
 from tiny_names import ANY, BODIES, GIVEN_NAMES, LANDS, Namer
 from tiny_prompts import Sampler
@@ -122,9 +122,9 @@ def optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimiz
     return found
 
 
-def rate_at(step: int, steps: int, warm: int) -> float:
-    """Share of the peak rate: linear up, flat, and over the last 40 % linear down to 2 %."""
-    return min((step + 1) / warm, 1.0, max(0.02, (steps - step) / (0.4 * steps)))
+def rate_at(done: float, step: int) -> float:
+    """Share of the peak rate: up over 40 steps, flat, and over the last 40 % of the time linearly down to 2 %."""
+    return min((step + 1) / 40, 1.0, max(0.02, (1 - done) / 0.4))
 
 
 def save(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -138,36 +138,44 @@ def save(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
 
 
 class Run:
-    """A training run: the model in full precision, its optimizers, and how far it has come."""
+    """A training run: the model in full precision, its optimizers, the ladders, and how far it has come."""
 
     def __init__(self, args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> None:
         self.args, self.tokenizer = args, tokenizer
         self.model = make_model(len(tokenizer), args.seed)
         self.twin = make_model(len(tokenizer), args.seed).bfloat16()  # what computes
+        if args.start:
+            self.model.load_state_dict(LlamaForCausalLM.from_pretrained(args.start).float().state_dict())
         self.optimizers = optimizers(self.model, args.rate)
+        self.ladders = {"short": Ladder(0.88, 0.7, args.short), "full": Ladder(0.66, 0.5, args.full)}
         self.step, self.seconds = 0, 0.0
         self.file = args.work / "state.pt"
 
-    def learn(self, batch: dict[str, torch.Tensor]) -> tuple[float, float]:
-        """One step; the loss and the share of answers begun right."""
+    def learn(self, parts: list[dict[str, torch.Tensor]]) -> float:
+        """One step; the share of answers begun right."""
         with torch.no_grad():
             torch._foreach_copy_(list(self.twin.parameters()), list(self.model.parameters()))
-        loss, right = loss_of(self.twin, batch)
-        loss.backward()
+        right = 0.0
+        for part in parts:
+            loss, begun = loss_of(self.twin, part)
+            (loss / len(parts)).backward()
+            right += begun.item() / len(parts)
         for whole, half in zip(self.model.parameters(), self.twin.parameters(), strict=True):
             whole.grad, half.grad = half.grad.float(), None
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        rate = rate_at(self.seconds / (60 * self.args.minutes), self.step)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = group["initial_lr"] * rate_at(self.step, self.args.steps, 60)
+                group["lr"] = group["initial_lr"] * rate
             optimizer.step()
         self.step += 1
-        return loss.item(), right.item()
+        return right
 
     def keep(self) -> None:
         """Write the checkpoint, and the state that a run resumes from."""
         state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
-        torch.save({**state, "step": self.step, "seconds": self.seconds}, self.file)
+        ladders = {kind: [ladder.level, ladder.right] for kind, ladder in self.ladders.items()}
+        torch.save({**state, "step": self.step, "seconds": self.seconds, "ladders": ladders}, self.file)
         save(self.args.out, self.model, self.tokenizer)
 
     def resume(self) -> None:
@@ -178,6 +186,13 @@ class Run:
             for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(kept)
             self.step, self.seconds = state["step"], state["seconds"]
+            for kind, (level, right) in state["ladders"].items():
+                self.ladders[kind].level, self.ladders[kind].right = level, right
+
+    def told(self) -> str:
+        """How it stands, in a line."""
+        levels = ", ".join(f"{k} {ld.right:.3f} at level {ld.level:.3f}" for k, ld in self.ladders.items())
+        return f"step {self.step}, {self.seconds:.0f} s; begun right: {levels}"
 
 
 def train(args: argparse.Namespace) -> None:
@@ -186,33 +201,24 @@ def train(args: argparse.Namespace) -> None:
     template = load_template(ROOT / "methods" / "prompts" / "ruleqa.toml")
     args.work.mkdir(parents=True, exist_ok=True)
     tokenizer = make_tokenizer(template, args.vocabulary, args.seed)
+    pieces = tokenizer.backend_tokenizer
+    pieces.no_padding()
     run = Run(args, tokenizer)
     run.resume()
     print(f"{sum(p.numel() for p in run.model.parameters())} parameters, {len(tokenizer)} tokens", flush=True)
-    source = batches(
-        template,
-        tokenizer.backend_tokenizer,
-        seed=args.seed,
-        steps=args.steps,
-        start=run.step,
-        tokens=args.tokens,
-        ramp=args.ramp,
-    )
     since = saved = time.time()
-    seen: list[tuple[float, float]] = []
-    for batch in source:
-        seen.append(run.learn(batch))
+    while run.seconds < 60 * args.minutes:
+        seed = (args.seed << 24) + run.step
+        kind = "full" if random.Random(seed).random() < 0.75 else "short"
+        ladder = run.ladders[kind]
+        ladder.step(run.learn(batch(kind, ladder.level, seed, template, pieces, args.tokens)))
         run.seconds, since = run.seconds + time.time() - since, time.time()
         if run.step % 25 == 0:
-            loss, right = (sum(column) / len(seen) for column in zip(*seen, strict=True))
-            print(f"step {run.step} loss {loss:.4f} begun right {right:.4f} seconds {run.seconds:.0f}", flush=True)
-            seen = []
-        last = run.step == min(args.stop, args.steps)
-        if last or since - saved > 150:
+            print(run.told(), flush=True)
+        if since - saved > 150:
             run.keep()
             saved = since
-        if last:
-            break
+    run.keep()
 
 
 def main() -> None:
@@ -221,10 +227,11 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, default=Path("tiny-work"), help="folder for the state that a run resumes from"
     )
-    parser.add_argument("--steps", type=int, default=2200, help="steps of the rate's whole schedule")
-    parser.add_argument("--stop", type=int, default=867, help="step after which the run ends, before the schedule does")
-    parser.add_argument("--ramp", type=int, default=900, help="steps until the exercises are at full size")
-    parser.add_argument("--tokens", type=int, default=3072, help="tokens a step, with padding")
+    parser.add_argument("--minutes", type=float, default=23, help="length of the run")
+    parser.add_argument("--start", type=Path, help="folder of weights to start from (default: planted ones)")
+    parser.add_argument("--short", type=float, default=0.0, help="first level of short exercises")
+    parser.add_argument("--full", type=float, default=0.0, help="first level of full exercises")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens a step, with padding")
     parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
     parser.add_argument("--vocabulary", type=int, default=4096)
     parser.add_argument("--seed", type=int, default=0)
