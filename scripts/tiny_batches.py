@@ -57,7 +57,8 @@ def batch(
         if kind == "short":
             exercise = short_exercise(sampler.rng, level)
         else:
-            docs = sampler.rng.randint(2, 2 + round(8 * level)) if sampler.rng.random() > 0.02 else 0
+            most = 10 if sampler.rng.random() < 0.35 else 2 + round(8 * level)
+            docs = sampler.rng.randint(2, most) if sampler.rng.random() > 0.02 else 0
             exercise = sampler.exercise(docs=docs, questions=6, hard=level)
         rows.append(encode(exercise, template, tokenizer))
     rows.sort(key=lambda row: len(row.ids))

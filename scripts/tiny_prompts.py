@@ -104,16 +104,19 @@ class Sampler:
         now = self._when(dated, start, 1)
         weights = [(rank + 1) ** -rng.choice((0.0, 0.7, 1.4)) for rank in range(len(objects))]
         faithful = rng.choice((0.4, 0.6, 0.85, 1.0))
+        crowd = rng.choice(relations) if rng.random() < 0.4 else None  # what other subjects do too, as retrievers find
         made: list[Doc] = []
         for _ in range(docs):
             subject = subjects[0] if rng.random() < faithful else rng.choice(cast)
-            object_ = rng.choices(objects, weights)[0]
+            relation, object_ = rng.choice(relations), rng.choices(objects, weights)[0]
+            if crowd and made and rng.random() < 0.7:
+                subject, relation = rng.choice(cast), crowd
             if object_ == subject or rng.random() < 0.18 * hard:
                 subject, object_ = rng.choice([name for name in cast if name != subject]), subject
-            made.append(Doc(self._when(dated, start, 0), subject, rng.choice(relations), object_))
+            made.append(Doc(self._when(dated, start, 0), subject, relation, object_))
         made = list(dict.fromkeys(made))
         stated = [doc.relation for doc in made if doc.subject == subjects[0]]
-        main = rng.choice(stated if stated and rng.random() > 0.35 * hard else relations)
+        main = crowd or rng.choice(stated if stated and rng.random() > 0.35 * hard else relations)
         if rng.random() < 0.7:  # as a retriever orders them
             made.sort(key=lambda doc: -(doc.relation == main) - (doc.subject == subjects[0]) - rng.random() * 1.5)
         keys = list(dict.fromkeys((doc.subject, doc.relation) for doc in made))

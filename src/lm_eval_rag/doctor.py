@@ -40,7 +40,7 @@ EXTRAS = (
     Extra(
         "dev",
         "make check and make test",
-        ("pytest", "pytest-timeout", "ruff", "mypy", "build", "hatchling", "scipy", "fastapi", "uvicorn"),
+        ("pytest", "pytest-timeout", "scipy", "fastapi", "uvicorn", "ruff", "mypy", "build", "hatchling", "numba"),
         'pip install "lm-eval-rag[dev]"',
     ),
 )

@@ -408,7 +408,7 @@ def fake_request(doc):
 def test_only_the_oracle_control_is_lent_gold_answers_and_only_its_backend(rules, held, documents):
     model = model_of("rulerag_icl")(generator="scripted-lm", rules=rules, corpus=documents, journal="off")
     requests = [fake_request(doc) for doc in DOCS]
-    gold = model._gold(requests, [adapter._query(request) for request in requests])
+    gold = model._gold(requests, adapter._queries(requests))
     assert gold == ({(None, doc["id"]): doc["answers"] for doc in DOCS} if held else {})
 
 
