@@ -2,10 +2,11 @@
 
     python scripts/train_tiny.py --out harness/generators/rulerag_tiny
 
-The defaults reproduce the shipped checkpoint. Training resumes from ``--work`` when it was cut off. Documents come
-once a prompt, followed by several questions that see the documents but not each other (a block mask), so that one
-reading serves many answers. The loss covers the answers and, with less weight, all other tokens that repeat a pair of
-tokens seen before: these can be predicted by copying, which is what is to be learnt; the names themselves cannot.
+The card of the shipped checkpoint says which runs made it. Training resumes from ``--work`` when it was cut off.
+Exercises grow only while they are answered well. Documents come once a prompt, followed by several questions that see
+the documents but not each other (a block mask), so that one reading serves many answers. The loss covers the answers
+and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by copying,
+which is what is to be learnt; the names themselves cannot.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def test_tokenizer_round_trip(tiny: tuple[Any, Any], text: str) -> None:
 def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
     """200 prompts of names and relations it never saw: four documents with four objects, asked for one of them.
 
-    Exact match measured on the shipped weights: 0.58. Baselines that do not read, on the same prompts: the first
-    document's object 0.165, the best of the four places 0.31.
+    Exact match measured on the shipped weights: 0.675. Baselines that do not read, on the same prompts: the first
+    document's object 0.185, the best of the four places 0.33.
     """
     sampler = scripts("tiny_prompts").Sampler(HELD_OUT)
     drawn: list[Any] = []
@@ -95,7 +95,7 @@ def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
     )
     read = sum(a == b for a, b in zip(answers(tiny, prompts), gold, strict=True)) / len(drawn)
     blind = max(places.values()) / len(drawn)
-    assert read >= 0.5 and read > blind + 0.15, (read, blind)
+    assert read >= 0.6 and read > blind + 0.2, (read, blind)
 
 
 def test_it_answers_without_documents(tiny: tuple[Any, Any]) -> None:
