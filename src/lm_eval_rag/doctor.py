@@ -40,7 +40,19 @@ EXTRAS = (
     Extra(
         "dev",
         "make check and make test",
-        ("pytest", "pytest-timeout", "scipy", "fastapi", "uvicorn", "ruff", "mypy", "build", "hatchling", "numba"),
+        (
+            "pytest",
+            "pytest-timeout",
+            "scipy",
+            "fastapi",
+            "uvicorn",
+            "openai",
+            "ruff",
+            "mypy",
+            "build",
+            "hatchling",
+            "numba",
+        ),
         'pip install "lm-eval-rag[dev]"',
     ),
 )
