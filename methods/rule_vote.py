@@ -8,6 +8,7 @@ the rule's confidence, and for dated facts less the further back it is, as TLogi
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from datetime import date
 
@@ -49,7 +50,7 @@ def rule_vote(
     votes: dict[str, float] = defaultdict(float)
     for subject, relation, answer, age in _facts(query, found):
         if subject and relation in confidence:
-            fresh = recency * 2.718281828459045 ** (-decay * age) if age is not None else recency
+            fresh = recency * math.exp(-decay * age) if age is not None else recency
             votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
     return Answer(best, found, chosen, abstained=not best)
