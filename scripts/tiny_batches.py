@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,50 +15,21 @@ from lm_eval_rag.harness.prompts import Template
 COPIED, FIRST, REST = 0.1, 2.0, 0.5  # weights in the loss: of copied tokens, of an answer's first one, of its rest
 
 
-@dataclass(slots=True)
-class Ladder:
-    """How hard one kind of exercise is: up while its answers are begun right, down when they are not.
-
-    Args:
-        up: Share of answers begun right above which the level rises.
-        down: Share below which it falls.
-        level: In [0, 1].
-        right: Running mean of that share.
-    """
-
-    up: float
-    down: float
-    level: float = 0.0
-    right: float = 0.4
-
-    def step(self, right: float) -> None:
-        """Take in a step's share of answers begun right."""
-        self.right = 0.93 * self.right + 0.07 * right
-        if self.right > self.up:
-            self.level = min(1.0, self.level + 0.012)
-        elif self.right < self.down:
-            self.level = max(0.0, self.level - 0.006)
-
-
-def batch(
-    kind: str, level: float, seed: int, template: Template, tokenizer: Tokenizer, tokens: int
-) -> list[dict[str, torch.Tensor]]:
+def batch(kind: str, seed: int, template: Template, tokenizer: Tokenizer, tokens: int) -> list[dict[str, torch.Tensor]]:
     """A step's exercises of about ``tokens`` tokens, in two halves of like length.
 
     Args:
         kind: ``short`` or ``full``.
-        level: In [0, 1].
         seed: Of all draws.
     """
     sampler = Sampler(seed)
     rows: list[Row] = []
     while sum(len(row.ids) for row in rows) < tokens:
         if kind == "short":
-            exercise = short_exercise(sampler.rng, level)
+            exercise = short_exercise(sampler.rng)
         else:
-            most = 10 if sampler.rng.random() < 0.35 else 2 + round(8 * level)
-            docs = sampler.rng.randint(2, most) if sampler.rng.random() > 0.02 else 0
-            exercise = sampler.exercise(docs=docs, questions=6, hard=level)
+            docs = sampler.rng.randint(2, 10) if sampler.rng.random() > 0.02 else 0
+            exercise = sampler.exercise(docs=docs)
         rows.append(encode(exercise, template, tokenizer))
     rows.sort(key=lambda row: len(row.ids))
     half = max(1, tokens_before(rows, 0.5))

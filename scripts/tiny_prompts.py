@@ -198,30 +198,27 @@ class Sampler:
         return text.capitalize() if rng.random() < 0.45 else text
 
 
-def short_exercise(rng: random.Random, level: float) -> Exercise:
+def short_exercise(rng: random.Random) -> Exercise:
     """An exercise of names and relations of few plain words, no pair of subject and relation twice.
 
     Args:
         rng: Where the draws come from.
-        level: In [0, 1]: how many documents, how many words, and how often dates and rules.
     """
     words = rng.choices(PLAIN_NAMES, k=80)
-    most = (1, 1, 2, 2, 3) if level > 0.2 else (1, 2) if level > 0.08 else (1,)
     pool = rng.choices(ANY, k=6)
 
     def name() -> str:
-        return " ".join(rng.choice(words).capitalize() for _ in range(rng.choice(most)))
+        return " ".join(rng.choice(words).capitalize() for _ in range(rng.choice((1, 1, 2, 2, 3))))
 
     def relation() -> str:
-        long = (1, 2, 3, 4) if level > 0.25 else (1, 2) if level > 0.1 else (1,)
-        return " ".join(rng.choice(pool if rng.random() < level else ANY).lower() for _ in range(rng.choice(long)))
+        return " ".join(rng.choice(pool).lower() for _ in range(rng.choice((1, 2, 3, 4))))
 
     cast = list(dict.fromkeys(name() for _ in range(20)))
     relations = list(dict.fromkeys(relation() for _ in range(6)))
     subjects, objects = cast[: rng.randint(1, 4)], cast[4 : 4 + rng.randint(3, 9)]
-    dated, guided = rng.random() < min(0.7, 2 * level), rng.random() < min(0.5, 3 * level)
+    dated, guided = rng.random() < 0.7, rng.random() < 0.5
     made: dict[tuple[str, str], Doc] = {}
-    for _ in range(rng.randint(2, 3 + round(7 * min(1.0, 1.6 * level)))):
+    for _ in range(rng.randint(2, 10)):
         when = f"{rng.randint(1990, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}" if dated else ""
         doc = Doc(when, rng.choice(subjects), rng.choice(relations), rng.choice(objects))
         made.setdefault((doc.subject, doc.relation), doc)

@@ -2,10 +2,9 @@
 
     python scripts/train_tiny.py --out harness/generators/rulerag_tiny
 
-The card of the shipped checkpoint says which runs made it. Training resumes from ``--work`` when it was cut off.
-Exercises grow only while they are answered well. Documents come once a prompt, followed by several questions that see
-the documents but not each other (a block mask), so that one reading serves many answers. The loss covers the answers
-and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by copying,
+Training resumes from ``--work`` when it was cut off. Documents come once a prompt, followed by several questions that
+see the documents but not each other (a block mask), so that one reading serves many answers. The loss covers the
+answers and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by copying,
 which is what is to be learnt; the names themselves cannot.
 """
 
@@ -17,8 +16,8 @@ import time
 from pathlib import Path
 
 import torch
-from tiny_batches import FIRST, Ladder, batch
-from tiny_init import BASE, plant_copying
+from tiny_batches import FIRST, batch
+from tiny_init import BASE, plant_reading
 from tiny_names import ANY, BODIES, GIVEN_NAMES, LANDS, Namer
 from tiny_prompts import Sampler
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -69,16 +68,16 @@ def make_tokenizer(template: Template, size: int, seed: int) -> PreTrainedTokeni
     )
 
 
-def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
-    """At most 4 M parameters."""
+def make_model(vocabulary: int, bracket: int, seed: int) -> LlamaForCausalLM:
+    """At most 4 M parameters; ``bracket`` is the token id of "]"."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=vocabulary,
-        hidden_size=256,
-        intermediate_size=256,
-        num_hidden_layers=5,
-        num_attention_heads=4,
-        num_key_value_heads=4,
+        hidden_size=320,
+        intermediate_size=192,
+        num_hidden_layers=4,
+        num_attention_heads=5,
+        num_key_value_heads=5,
         max_position_embeddings=2048,
         rope_parameters={"rope_type": "default", "rope_theta": BASE},
         tie_word_embeddings=True,
@@ -87,7 +86,7 @@ def make_model(vocabulary: int, seed: int) -> LlamaForCausalLM:
         pad_token_id=0,
     )
     model = LlamaForCausalLM(config)
-    plant_copying(model, seed)
+    plant_reading(model, bracket, seed)
     return model
 
 
@@ -139,16 +138,15 @@ def save(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
 
 
 class Run:
-    """A training run: the model in full precision, its optimizers, the ladders, and how far it has come."""
+    """A training run: the model in full precision, its optimizers, and how far it has come."""
 
     def __init__(self, args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> None:
         self.args, self.tokenizer = args, tokenizer
-        self.model = make_model(len(tokenizer), args.seed)
-        self.twin = make_model(len(tokenizer), args.seed).bfloat16()  # what computes
-        if args.start:
-            self.model.load_state_dict(LlamaForCausalLM.from_pretrained(args.start).float().state_dict())
+        bracket = tokenizer.convert_tokens_to_ids("]")
+        self.model = make_model(len(tokenizer), bracket, args.seed)
+        self.twin = make_model(len(tokenizer), bracket, args.seed).bfloat16()  # what computes
         self.optimizers = optimizers(self.model, args.rate)
-        self.ladders = {"short": Ladder(0.88, 0.7, args.short), "full": Ladder(0.66, 0.5, args.full)}
+        self.right = {"short": 0.0, "full": 0.0}  # running means of the share of answers begun right
         self.step, self.seconds = 0, 0.0
         self.file = args.work / "state.pt"
 
@@ -175,8 +173,7 @@ class Run:
     def keep(self) -> None:
         """Write the checkpoint, and the state that a run resumes from."""
         state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
-        ladders = {kind: [ladder.level, ladder.right] for kind, ladder in self.ladders.items()}
-        torch.save({**state, "step": self.step, "seconds": self.seconds, "ladders": ladders}, self.file)
+        torch.save({**state, "step": self.step, "seconds": self.seconds, "right": self.right}, self.file)
         save(self.args.out, self.model, self.tokenizer)
 
     def resume(self) -> None:
@@ -187,13 +184,12 @@ class Run:
             for optimizer, kept in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(kept)
             self.step, self.seconds = state["step"], state["seconds"]
-            for kind, (level, right) in state["ladders"].items():
-                self.ladders[kind].level, self.ladders[kind].right = level, right
+            self.right = state["right"]
 
     def told(self) -> str:
         """How it stands, in a line."""
-        levels = ", ".join(f"{k} {ld.right:.3f} at level {ld.level:.3f}" for k, ld in self.ladders.items())
-        return f"step {self.step}, {self.seconds:.0f} s; begun right: {levels}"
+        right = ", ".join(f"{kind} {share:.3f}" for kind, share in self.right.items())
+        return f"step {self.step}, {self.seconds:.0f} s; answers begun right: {right}"
 
 
 def train(args: argparse.Namespace) -> None:
@@ -210,9 +206,9 @@ def train(args: argparse.Namespace) -> None:
     since = saved = time.time()
     while run.seconds < 60 * args.minutes:
         seed = (args.seed << 24) + run.step
-        kind = "full" if random.Random(seed).random() < 0.75 else "short"
-        ladder = run.ladders[kind]
-        ladder.step(run.learn(batch(kind, ladder.level, seed, template, pieces, args.tokens)))
+        kind = "full" if random.Random(seed).random() < 0.85 else "short"
+        begun = run.learn(batch(kind, seed, template, pieces, args.tokens))
+        run.right[kind] = 0.95 * run.right[kind] + 0.05 * begun
         run.seconds, since = run.seconds + time.time() - since, time.time()
         if run.step % 25 == 0:
             print(run.told(), flush=True)
@@ -228,12 +224,9 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, default=Path("tiny-work"), help="folder for the state that a run resumes from"
     )
-    parser.add_argument("--minutes", type=float, default=23, help="length of the run")
-    parser.add_argument("--start", type=Path, help="folder of weights to start from (default: planted ones)")
-    parser.add_argument("--short", type=float, default=0.0, help="first level of short exercises")
-    parser.add_argument("--full", type=float, default=0.0, help="first level of full exercises")
+    parser.add_argument("--minutes", type=float, default=20, help="length of the run")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens a step, with padding")
-    parser.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
+    parser.add_argument("--rate", type=float, default=6e-4, help="peak learning rate")
     parser.add_argument("--vocabulary", type=int, default=4096)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)

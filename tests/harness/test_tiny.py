@@ -76,7 +76,7 @@ def test_tokenizer_round_trip(tiny: tuple[Any, Any], text: str) -> None:
 def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
     """200 prompts of names and relations it never saw: four documents with four objects, asked for one of them.
 
-    Exact match measured on the shipped weights: 0.675. Baselines that do not read, on the same prompts: the first
+    Exact match measured on the shipped weights: 0.80. Baselines that do not read, on the same prompts: the first
     document's object 0.185, the best of the four places 0.33.
     """
     sampler = scripts("tiny_prompts").Sampler(HELD_OUT)
@@ -95,7 +95,7 @@ def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
     )
     read = sum(a == b for a, b in zip(answers(tiny, prompts), gold, strict=True)) / len(drawn)
     blind = max(places.values()) / len(drawn)
-    assert read >= 0.6 and read > blind + 0.2, (read, blind)
+    assert read >= 0.72 and read > blind + 0.3, (read, blind)
 
 
 def test_it_answers_without_documents(tiny: tuple[Any, Any]) -> None:
@@ -147,14 +147,38 @@ def test_questions_of_a_row_do_not_see_each_other(tiny: tuple[Any, Any], scripts
     assert torch.allclose(company[place], alone, atol=1e-3)
 
 
-def test_the_first_weights_copy(scripts: Any) -> None:
-    """Planted heads: layer 0 looks one token back; what repeats surprises less than the first time."""
+def test_the_first_weights_look_where_they_should(scripts: Any, tiny: tuple[Any, Any]) -> None:
+    """Planted heads: one token back, four back, the last twenty; and what repeats surprises less than the first time."""
     torch.set_num_threads(1)
-    model = scripts("train_tiny").make_model(4096, 0)
+    model = scripts("train_tiny").make_model(4096, tiny[0].convert_tokens_to_ids("]"), 0)
     model.config._attn_implementation = "eager"
     ids = torch.randint(1, 4096, (1, 60), generator=torch.Generator().manual_seed(0)).repeat(1, 2)
     with torch.no_grad():
         seen = model(input_ids=ids, output_attentions=True)
-    assert seen.attentions[0][0, 0].diagonal(-1)[10:].mean() > 0.9
+    last, fourth, mix = seen.attentions[0][0, :3]
+    assert last.diagonal(-1)[10:].mean() > 0.9 and fourth.diagonal(-4)[10:].mean() > 0.9
+    even = torch.stack([mix.diagonal(-back)[-80:].mean() for back in range(20)])
+    assert even.sum() > 0.9 and even.max() < 0.1
     surprise = torch.nn.functional.cross_entropy(seen.logits[0, :-1], ids[0, 1:], reduction="none")
     assert surprise[60:].mean() < surprise[:59].mean() - 1.0
+
+
+def test_the_first_weights_bring_a_rule_to_the_question(scripts: Any, tiny: tuple[Any, Any]) -> None:
+    """The second "]" of a rule looks at its first one, and "Answer:" at the rule of the asked relation."""
+    tokenizer, _ = tiny
+    bracket = tokenizer.convert_tokens_to_ids("]")
+    model = scripts("train_tiny").make_model(len(tokenizer), bracket, 0)
+    model.config._attn_implementation = "eager"
+    documents = (Passage("0", "Israel threaten Uganda."),)
+
+    def looks(*rules: Rule) -> tuple[list[int], Any]:
+        text = Prompt(TEMPLATE, "what does Israel accuse ?", documents, rules).render()
+        ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False).input_ids
+        with torch.no_grad():
+            seen = model(input_ids=ids, output_attentions=True).attentions
+        return (ids[0] == bracket).nonzero()[:, 0].tolist(), seen
+
+    (body, head), seen = looks(Rule(head="accuse", body="threaten"))
+    assert seen[1][0, 0, head].argmax() == body
+    (_, other, _, asked), seen = looks(Rule(head="praise", body="visit"), Rule(head="accuse", body="threaten"))
+    assert seen[2][0, 0, -1, asked] > 2 * seen[2][0, 0, -1, other]
