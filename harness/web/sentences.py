@@ -1,0 +1,24 @@
+"""Sentences of a text, by Blingfire, as published."""
+
+from __future__ import annotations
+
+from lm_eval_rag.harness.errors import UserError
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text in order, without blank ones, each on one line.
+
+    As published the whole text is segmented at once, so that a heading or an item of a list without a full stop joins
+    what follows.
+
+    Raises:
+        UserError: blingfire is not installed.
+    """
+    try:
+        from blingfire import text_to_sentences
+    except ImportError as error:
+        raise UserError(
+            f'Sentences need blingfire ({error}). Install what reading needs: pip install "lm-eval-rag[web]".'
+        ) from None
+    found = (line.strip() for line in text_to_sentences(text).split("\n"))
+    return [sentence for sentence in found if sentence]

