@@ -1,0 +1,42 @@
+"""The open domain: encyclopedia entities, from ``open/kg.0.jsonl.bz2`` and ``open/kg.1.jsonl.bz2``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.names import NameIndex
+
+FILES = ("open/kg.0.jsonl.bz2", "open/kg.1.jsonl.bz2")
+
+
+class Open:
+    """The two functions of the open domain.
+
+    Args:
+        folder: The graph's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def _parts(self) -> list[Records]:
+        return [open_records(self.folder, name) for name in FILES]
+
+    @cached_property
+    def _names(self) -> tuple[list[str], NameIndex]:
+        names = list(dict.fromkeys(key for part in self._parts for key in part.keys))  # a name may be in both parts
+        return names, NameIndex(names)
+
+    def search_entity_by_name(self, query: str) -> list[str]:
+        """At most 10 entities, best match first."""
+        names, index = self._names
+        return [names[row] for row in index.search(query)]
+
+    def get_entity(self, entity: str) -> Any:
+        """The entity of exactly this name, as the file has it; the later part wins, as on the server."""
+        found = (part.get(entity) for part in reversed(self._parts))
+        return next((value for value in found if value is not None), None)
