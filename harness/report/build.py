@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
 
 from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.report.abstention import Abstention, Weights, abstention, weighted
 from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 from lm_eval_rag.harness.report.runs import TaskRun
 from lm_eval_rag.harness.report.stats import Difference, Interval, holm, interval, paired, percentile
 from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring.verdict import read_verdict
 
-HEADLINE = ("em", "token_f1", "crag_score", "recall@10")  # what slices and differences are shown for
-SLICES = ("slice", "popularity", "relation")  # keys of a document to slice by
+HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")  # what slices and differences are shown for
+SLICES = (  # keys of a document to slice by
+    *("slice", "popularity", "relation"),
+    *("domain", "question_type", "static_or_dynamic", "split"),
+)
 ORDER = {  # of slices; others by size
     name: i for i, name in enumerate(("direct", "rule_required", "unreachable", "head", "torso", "tail"))
 }
@@ -54,6 +59,9 @@ class RunReport:
         scores: Metric -> mean with interval.
         slices: Value of the slice -> metric -> mean with interval.
         cost: Tokens and seconds.
+        abstention: F, hallucination among attempts and so on; None without CRAG's scores.
+        unjudged: Question id -> why a judge failed on it.
+        weighted: Metric -> mean under the weights that were given, with interval.
     """
 
     run: str
@@ -64,6 +72,9 @@ class RunReport:
     scores: Mapping[str, Interval]
     slices: Mapping[str, Mapping[str, Interval]]
     cost: Cost | None
+    abstention: Abstention | None = None
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    weighted: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,7 @@ def build(
     seed: int = 0,
     against: str | None = None,
     metrics: Sequence[str] = (),
+    weights: Weights | None = None,
 ) -> list[TaskReport]:
     """One report a task, tasks in the order met.
 
@@ -112,6 +124,7 @@ def build(
         against: Label of the run that the others are compared with; None compares all pairs. The fewer comparisons,
             the less Holm's correction costs.
         metrics: What slices and differences are about; () for the usual ones.
+        weights: Of groups of questions, for means under them.
 
     Raises:
         UserError: Runs of one task asked different questions under the same ids, or were not scored at all, or no run
@@ -124,7 +137,7 @@ def build(
     for run in runs:
         tasks.setdefault(run.task, []).append(run)
     rows = tuple(published)
-    look = Look(by, seed, against, tuple(metrics))
+    look = Look(by, seed, against, tuple(metrics), weights)
     reports = [_task_report(task, members, look, rows) for task, members in tasks.items()]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
@@ -141,6 +154,7 @@ class Look:
     seed: int
     against: str | None
     metrics: tuple[str, ...]
+    weights: Weights | None = None
 
     def headline(self, run: TaskRun) -> list[str]:
         """What slices and differences are about; of a task that is not ours, its first metrics."""
@@ -184,7 +198,17 @@ def _run_report(run: TaskRun, groups: Mapping[str, set[str]], look: Look) -> Run
         scores=means(metrics, lambda _: True),
         slices={name: means(look.headline(run), ids.__contains__) for name, ids in groups.items()},
         cost=_cost(run),
+        abstention=abstention(run, seed=look.seed),
+        unjudged=_unjudged(run),
+        weighted={name: weighted(run, name, look.weights, seed=look.seed) for name in look.headline(run)}
+        if look.weights
+        else {},
     )
+
+
+def _unjudged(run: TaskRun) -> dict[str, str]:
+    verdicts = {id_: read_verdict(sample["doc"]) for id_, sample in run.questions.items()}
+    return {id_: verdict.why for id_, verdict in verdicts.items() if verdict is not None and verdict.correct is None}
 
 
 def _why(sample: Mapping[str, Any]) -> str:

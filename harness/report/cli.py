@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.report.abstention import read_weights
 from lm_eval_rag.harness.report.build import SLICES, build
 from lm_eval_rag.harness.report.groups import rescore_groups
 from lm_eval_rag.harness.report.published import read_published
@@ -40,15 +41,24 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
     parser.add_argument("--metrics", help="what slices and differences are about, such as em,recall@10")
+    parser.add_argument("--weights", help="means under weights too, such as popularity:head=0.6,torso=0.3,tail=0.1")
+    told = "class every wrong answer: rule failure, retrieval error or attribution error"
+    parser.add_argument("--errors", action="store_true", help=told)
     given = parser.parse_args(argv)
     metrics = tuple(filter(None, (given.metrics or "").split(",")))
 
     def work() -> int:
         rows = read_published(published) if published is not None else ()
-        reports = build(read_runs(given.run), given.by, rows, given.seed, given.against, metrics)
+        weights = read_weights(given.weights) if given.weights else None
+        runs = read_runs(given.run)
+        reports = build(runs, given.by, rows, given.seed, given.against, metrics, weights)
         if given.json is not None:
             _write_json(given.json, {"level": LEVEL, "draws": DRAWS, "seed": given.seed, "tasks": reports})
         sys.stdout.write(render(reports))
+        if given.errors:
+            from lm_eval_rag.harness.reproduce.errors import errors_text
+
+            sys.stdout.write("\n" + errors_text(runs))
         return 0
 
     return _reporting_errors(work)

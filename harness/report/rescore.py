@@ -19,6 +19,9 @@ from typing import Any
 
 from lm_eval_rag.harness.report.runs import TaskRun, question_id
 from lm_eval_rag.harness.scoring import METRICS, score
+from lm_eval_rag.harness.scoring.case import LABEL
+from lm_eval_rag.harness.scoring.judge.panel import verdict_faults
+from lm_eval_rag.harness.scoring.verdict import VERDICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,9 @@ def _rescore_line(sample: Mapping[str, Any]) -> tuple[list[str], dict[str, float
     """(what is wrong, recomputed scores) of one line."""
     doc = sample["doc"]
     try:
-        scores = score(doc, sample["filtered_resps"][0], doc.get("_rag"))
+        answer, record = sample["filtered_resps"][0], doc.get("_rag")
+        scores = score(doc, answer, record)
+        faults = verdict_faults(doc, answer, bool((record or {}).get("abstained")))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         return [f"cannot be scored: its document or record is malformed ({type(error).__name__}: {error})"], {}
     wrong = [
@@ -115,12 +120,12 @@ def _rescore_line(sample: Mapping[str, Any]) -> tuple[list[str], dict[str, float
         for name in dict.fromkeys([*sample["metrics"], *(n for n in METRICS if n in sample), *scores])
         if not same(number(sample.get(name)), scores.get(name))
     ]
-    return wrong, scores
+    return faults + wrong, scores
 
 
 def _hash_faults(sample: Mapping[str, Any], shots: int | None) -> list[str]:
     """Which of the hashes that lm_eval put into a line are not those of its content."""
-    doc = {key: value for key, value in sample["doc"].items() if key != "_rag"}
+    doc = {key: value for key, value in sample["doc"].items() if key not in ("_rag", VERDICT, LABEL)}
     prompt = sample.get("arguments", {}).get("gen_args_0", {}).get("arg_0")
     # lm_eval hashes the document as the model saw it: without a record, and with the number of shots if there are any.
     seen = (doc, {**doc, "num_fewshot": shots}, sample["doc"])

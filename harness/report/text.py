@@ -34,6 +34,8 @@ def _task(report: TaskReport) -> str:
     parts = [
         f"{printable(title)}\n{'=' * len(printable(title))}",
         *_score_tables(report.runs),
+        *_weighted(report),
+        *_abstention(report.runs),
         _costs(report.runs),
         _slices(report),
         _comparisons(report.comparisons),
@@ -58,26 +60,55 @@ def cell(found: Interval | None, metric: str, of: int = 0) -> str:
 
 
 def _score_tables(runs: Sequence[RunReport]) -> Iterable[str]:
-    """Runs down, scores across, in as many tables as the width asks for; the telling scores first."""
+    """Runs down, scores across; the telling scores first."""
     met = dict.fromkeys(name for run in runs for name in run.scores)
+    names = [name for name in HEADLINE if name in met] + [name for name in met if name not in HEADLINE]
+    answered = [run.questions - len(run.unscored) for run in runs]
+    columns = [
+        [name, *(cell(run.scores.get(name), name, n) for run, n in zip(runs, answered, strict=True))] for name in names
+    ]
+    return _tables([run.run for run in runs], columns)
+
+
+def _tables(rows: Sequence[str], columns: Iterable[list[str]]) -> Iterable[str]:
+    """Named columns over named rows, in as many tables as the width asks for."""
     part: list[list[str]] = []
-    for name in [name for name in HEADLINE if name in met] + [name for name in met if name not in HEADLINE]:
-        cells = [cell(run.scores.get(name), name, run.questions - len(run.unscored)) for run in runs]
-        if part and _width([[run.run for run in runs], *part, [name, *cells]]) > WIDTH:
-            yield _columns(runs, part)
+    for column in columns:
+        if part and _width([rows, *part, column]) > WIDTH:
+            yield _columns(rows, part)
             part = []
-        part.append([name, *cells])
+        part.append(column)
     if part:
-        yield _columns(runs, part)
+        yield _columns(rows, part)
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(len(printable(text)) for text in column) + 2 for column in columns) - 2
 
 
-def _columns(runs: Sequence[RunReport], columns: Sequence[Sequence[str]]) -> str:
-    head, *rows = zip(["", *(run.run for run in runs)], *columns, strict=True)
-    return table(head, rows)
+def _columns(rows: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+    head, *lines = zip(["", *rows], *columns, strict=True)
+    return table(head, lines)
+
+
+def _weighted(report: TaskReport) -> Iterable[str]:
+    """Scores under the weights that were given."""
+    names = list(dict.fromkeys(name for run in report.runs for name in run.weighted))
+    columns = [[f"{name}, weighted", *(cell(run.weighted.get(name), name) for run in report.runs)] for name in names]
+    return _tables([run.run for run in report.runs], columns)
+
+
+def _abstention(runs: Sequence[RunReport]) -> Iterable[str]:
+    """What the runs made of their right not to answer, where one used it."""
+    found = {run.run: run.abstention for run in runs if run.abstention is not None}
+    if not any(run.scores["crag_missing"].mean > 0 for run in runs if run.abstention is not None):
+        return
+    names = dict.fromkeys(name for one in found.values() for name in one.scores)
+    columns = [[name, *(cell(one.scores.get(name), "crag_score") for one in found.values())] for name in names]
+    yield from _tables(list(found), columns)
+    sources = sorted({one.confidence for one in found.values()} - {""})
+    if sources:
+        yield f"risk_coverage_area: lower is better; confidence is {' or '.join(sources)}."
 
 
 def _costs(runs: Sequence[RunReport]) -> str:
@@ -174,6 +205,9 @@ def _unscored(runs: Sequence[RunReport]) -> str:
             named = [f"{id_} ({why[:60]})" for id_, why in list(run.unscored.items())[:NAMED]]
             more = len(run.unscored) - NAMED
             lines.append(f"unscored in {run.run}: {'; '.join(named)}" + (f"; and {more} more" if more > 0 else ""))
+        if run.unjudged:
+            why = next(iter(run.unjudged.values()))[:60]
+            lines.append(f"no verdict in {run.run}: {len(run.unjudged)} answers ({why})")
     return "\n".join(map(_wrapped, lines))
 
 

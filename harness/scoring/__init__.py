@@ -10,7 +10,15 @@ from typing import Any
 from lm_eval_rag.harness.scoring.answer import em, token_f1
 from lm_eval_rag.harness.scoring.attribution import attributed
 from lm_eval_rag.harness.scoring.case import Case, read_case
-from lm_eval_rag.harness.scoring.crag import crag_correct, crag_hallucination, crag_missing, crag_score
+from lm_eval_rag.harness.scoring.crag import (
+    acc_lm,
+    crag_correct,
+    crag_hallucination,
+    crag_human,
+    crag_missing,
+    crag_score,
+    within_30s,
+)
 from lm_eval_rag.harness.scoring.retrieval import (
     CUTOFFS,
     mrr,
@@ -47,6 +55,9 @@ METRICS: dict[str, Metric] = {
         Metric("crag_missing", crag_missing, higher_is_better=False),
         Metric("crag_hallucination", crag_hallucination, higher_is_better=False),
         Metric("crag_score", crag_score),
+        Metric("crag_human", crag_human),
+        Metric("within_30s", within_30s),
+        Metric("acc_lm", acc_lm),
         *(Metric(f"recall@{k}", partial(recall, k=k)) for k in CUTOFFS),
         *(Metric(f"recall@{k}_contains", partial(recall_contains, k=k)) for k in CUTOFFS),
         Metric("pooled_recall_contains", pooled_recall_contains),

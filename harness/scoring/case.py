@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+from lm_eval_rag.harness.scoring.verdict import Verdict, read_verdict
 
 DONT_KNOW = "i don't know"
+LABEL = "_label"  # the key of a document under which a person's label of the answer lies
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class Case:
             does not retrieve.
         depth: The largest k at which a recall of this list means something: the k that the method asked with.
         abstained: Whether the method declined to answer.
+        verdict: What a judge, or CRAG's rules, made of the answer; None where there was no judge.
+        label: A person's label of this answer (``perfect`` and so on), or None.
+        seconds: Backend time that the answer took, or None where the run does not say.
     """
 
     answer: str
@@ -30,6 +35,9 @@ class Case:
     documents: tuple[tuple[str, str | None], ...] | None = None
     depth: int = 0
     abstained: bool = False
+    verdict: Verdict | None = None
+    label: str | None = None
+    seconds: float | None = None
 
     @cached_property
     def given(self) -> str:
@@ -39,7 +47,7 @@ class Case:
     @cached_property
     def missing(self) -> bool:
         """Whether no answer was given: declined, blank, or "i don't know" anywhere in it (CRAG, arXiv:2406.04744)."""
-        return self.abstained or not self.answer.strip() or DONT_KNOW in self.answer.lower().replace("’", "'")
+        return self.abstained or declines(self.answer)
 
     @cached_property
     def answer_rank(self) -> int | None:
@@ -78,7 +86,15 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
         documents=documents,
         depth=len(documents or ()) if depth is None else depth,
         abstained=bool(rag.get("abstained")),
+        verdict=read_verdict(doc),
+        label=doc.get(LABEL),
+        seconds=rag.get("seconds"),
     )
+
+
+def declines(answer: str) -> bool:
+    """Whether an answer is blank or has "i don't know" anywhere in it."""
+    return not answer.strip() or DONT_KNOW in answer.lower().replace("’", "'")
 
 
 def _stated(name: str | None) -> str | None:

@@ -138,11 +138,14 @@ def random_case(rng: random.Random) -> tuple[list[str], str, Rag]:
     return golds, answer, {"passages": passages, "k": rng.choice([1, 5, 10, 50]), "abstained": rng.random() < 0.1}
 
 
+JUDGED = {"acc_lm", "crag_human", "within_30s"}  # need a verdict or a label: restated in test_crag_scoring.py
+
+
 def test_every_metric_has_a_formula() -> None:
-    assert set(FORMULAS) == set(METRICS)
+    assert set(FORMULAS) | JUDGED == set(METRICS)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", FORMULAS)
 def test_metric_is_its_formula(name: str) -> None:
     rng = random.Random(name)
     seen: set[float | None] = set()

@@ -1,0 +1,219 @@
+"""Numbers and dates in answers, and when two of them are the same.
+
+Tolerance: two quantities are one if they agree when both are rounded to the coarser of the two ways they are written,
+and are at most 2 % apart ("9.8%" is 9.77 %, "1.5 million" is 1,523,000; "10%" and "$26.59" for $26.72 are not). Where
+one says "about" or a unit was converted, 2 % is all. Whole numbers as written are exact. Units that exclude each other
+(% and $, miles and kilograms) never agree; a unit that only one side names does not part them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TOLERANCE = 0.02
+SCALES = {
+    "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mm": 1e6, "m": 1e6, "billion": 1e9,
+    "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12,
+}  # fmt: skip
+UNITS: dict[str, tuple[str, float]] = {  # as written -> (what it measures, factor)
+    **dict.fromkeys(("%", "percent", "per cent", "pct", "percentage points"), ("%", 1.0)),
+    **dict.fromkeys(("$", "usd", "us$", "dollar", "dollars"), ("$", 1.0)),
+    **dict.fromkeys(("€", "eur", "euro", "euros"), ("€", 1.0)),
+    **dict.fromkeys(("£", "gbp", "pound sterling"), ("£", 1.0)),
+    **dict.fromkeys(("¥", "yen"), ("¥", 1.0)),
+    **dict.fromkeys(("cent", "cents"), ("$", 0.01)),
+    **dict.fromkeys(("mile", "miles", "mi"), ("m", 1609.344)),
+    **dict.fromkeys(("kilometer", "kilometers", "kilometre", "kilometres", "km"), ("m", 1000.0)),
+    **dict.fromkeys(("meter", "meters", "metre", "metres"), ("m", 1.0)),
+    **dict.fromkeys(("centimeter", "centimeters", "centimetre", "centimetres", "cm"), ("m", 0.01)),
+    **dict.fromkeys(("foot", "feet", "ft"), ("m", 0.3048)),
+    **dict.fromkeys(("inch", "inches"), ("m", 0.0254)),
+    **dict.fromkeys(("kilogram", "kilograms", "kg"), ("kg", 1.0)),
+    **dict.fromkeys(("pound", "pounds", "lb", "lbs"), ("kg", 0.45359237)),
+    **dict.fromkeys(("second", "seconds", "sec"), ("s", 1.0)),
+    **dict.fromkeys(("minute", "minutes", "min", "mins"), ("s", 60.0)),
+    **dict.fromkeys(("hour", "hours"), ("s", 3600.0)),
+    **dict.fromkeys(("day", "days"), ("s", 86400.0)),
+    **dict.fromkeys(("week", "weeks"), ("s", 604800.0)),
+}
+_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_MONTHS = "january february march april may june july august september october november december"
+ONES = {word: i for i, word in enumerate(_ONES.split())}
+TENS = {word: 10 * i for i, word in enumerate(_TENS.split(), start=2)}
+MONTHS = {name[:length]: i for i, name in enumerate(_MONTHS.split(), start=1) for length in (3, 4, len(name))}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit.
+
+    Args:
+        value: In the unit's base (metres, seconds, dollars).
+        step: The last place written, in the same base: 0.01 for "9.77", 1e5 for "1.5 million".
+        unit: What it measures (``%``, ``$``, ``m``), or "".
+        scale: The unit's factor, or 1.
+        about: Whether it is called approximate.
+        year: Whether it may be a year: four digits and nothing about it.
+        span: Where it stands.
+    """
+
+    value: float
+    step: float
+    unit: str = ""
+    scale: float = 1.0
+    about: bool = False
+    year: bool = False
+    span: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A date to the precision that it was written with; None for what was left out."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+    span: tuple[int, int] = (0, 0)
+
+
+_UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit[0].isalpha()), key=len, reverse=True))
+_SCALE = "hundred|thousand|million|billion|trillion|mn|bn|tn|[kmbt](?![a-z])"
+_SPELLED = f"(?:{'|'.join([*ONES, *TENS])}|hundred|thousand|million|billion|trillion)"
+_ABOUT = r"about|around|approximately|roughly|nearly|almost|over|more than|some|circa|approx\.?"
+_QUANTITY = re.compile(
+    rf"(?P<about>(?:~|≈|\b(?:{_ABOUT})\s)\s*)?"
+    r"(?P<sign>(?<![\w.])[-−]\s?)?(?:(?P<money>us\$|[$€£¥])\s?(?P<sign2>[-−])?)?"
+    r"(?:(?<![\w.])(?<!\d[-–/])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    rf"|\b(?P<words>{_SPELLED}(?:(?:\s|-|\sand\s){_SPELLED})*)\b)"
+    rf"(?:\s?-?(?P<scale>{_SCALE})\b)?"
+    rf"(?:\s?(?P<percent>%)|[\s-]?(?P<unit>{_UNIT})(?![\w]))?",
+    re.IGNORECASE,
+)
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})(?!\d)"
+_DATES = [
+    re.compile(r"(?<![\d.])(?P<year>\d{4})-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?(?![\d-])(?:t[\d:.]+z?)?", re.I),
+    re.compile(r"(?<![\d/.])(?P<year>\d{4})/(?P<month>\d{1,2})/(?P<day>\d{1,2})(?![\d/])"),
+    re.compile(r"(?<![\d/.])(?P<first>\d{1,2})[/](?P<second>\d{1,2})/(?P<year>\d{4})(?![\d/])"),
+    re.compile(rf"\b(?P<name>{_MONTH})\b\.?\s+{_DAY}(?!\d)(?:,?\s+(?:of\s+)?{_YEAR})?", re.I),
+    re.compile(rf"(?<!\d){_DAY}\s+(?:of\s+)?(?P<name>{_MONTH})\b\.?(?:,?\s+{_YEAR})?", re.I),
+    re.compile(rf"\b(?P<name>{_MONTH})\b\.?,?\s+(?:of\s+)?{_YEAR}", re.I),
+]  # fmt: skip
+
+
+def dates(text: str) -> list[Date]:
+    """The dates of a text in the order they stand, bare years not among them; 3/4/2024 is March 4th."""
+    found: list[Date] = []
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            free = all(match.end() <= other.span[0] or match.start() >= other.span[1] for other in found)
+            date = _date(match) if free else None
+            if date is not None:
+                found.append(date)
+    return sorted(found, key=lambda date: date.span)
+
+
+def _date(match: re.Match[str]) -> Date | None:
+    part = match.groupdict()
+    month, day = (MONTHS[part["name"].lower()] if part.get("name") else part.get("month")), part.get("day")
+    if part.get("first"):
+        month, day = (part["second"], part["first"]) if int(part["first"]) > 12 else (part["first"], part["second"])
+    year = int(part["year"]) if part.get("year") else None
+    month, day = int(month or 0) or None, int(day) if day else None
+    if month is None or month > 12 or (day is not None and not 1 <= day <= 31):
+        return None
+    return Date(year, month, day, match.span())
+
+
+def same_date(given: Date, wanted: Date) -> bool:
+    """Whether a date given is the one wanted: all that was wanted is there and the same; it may say more."""
+    pairs = ((given.year, wanted.year), (given.month, wanted.month), (given.day, wanted.day))
+    return all(want is None or have == want for have, want in pairs)
+
+
+def quantities(text: str) -> list[Quantity]:
+    """The numbers of a text in the order they stand; those inside dates, words and lists of digits are left out."""
+    inside = [date.span for date in dates(text)]
+    return [
+        found
+        for match in _QUANTITY.finditer(text)
+        if not any(match.start("digits") < end and match.end() > start for start, end in inside)
+        for found in _quantity(text, match)
+    ]
+
+
+def _quantity(text: str, match: re.Match[str]) -> Iterator[Quantity]:
+    digits, words = match["digits"], match["words"]
+    if digits is None and re.fullmatch(r"one|hundred|thousand|million|billion|trillion", words, re.I):
+        after = text[match.end() :].lstrip().lower()
+        if words.lower() != "one" or after.startswith("of"):
+            return  # "one of them", "millions of"
+    if digits is not None and re.match(r"\w|[.,/:–-]\d", text[match.end() :]):
+        return  # inside a word or an identifier: 3d, 1.2.3, 50-40
+    value, step = _digits(digits) if digits is not None else (_spelled(words), 1.0)
+    if match["scale"]:
+        factor = SCALES[match["scale"].lower()]
+        value, step = value * factor, step * factor
+    sign = match["sign"] or match["sign2"]
+    written = (match["money"] or match["percent"] or match["unit"] or "").lower()
+    unit, scale = UNITS.get(written, ("", 1.0))
+    plain = not (match["money"] or match["scale"] or match["percent"] or match["unit"] or sign or match["about"])
+    yield Quantity(
+        (-value if sign else value) * scale,
+        step * scale,
+        unit,
+        scale,
+        about=bool(match["about"]),
+        year=plain and digits is not None and bool(re.fullmatch(r"[12]\d{3}", digits)),
+        span=match.span(),
+    )
+
+
+def _digits(text: str) -> tuple[float, float]:
+    """(value, last place written)."""
+    bare = text.replace(",", "")
+    return float(bare), 10.0 ** -len(bare.partition(".")[2])
+
+
+def _spelled(text: str) -> float:
+    total = part = 0.0
+    for word in re.findall(r"[a-z]+", text.lower()):
+        if word in ONES or word in TENS:
+            part += ONES.get(word, TENS.get(word, 0))
+        elif word == "hundred":
+            part = (part or 1) * 100
+        elif word in SCALES:
+            total, part = total + (part or 1) * SCALES[word], 0.0
+    return total + part
+
+
+def same_quantity(given: Quantity, wanted: Quantity) -> bool:
+    """Whether two quantities are one within the tolerance of this module."""
+    if given.unit and wanted.unit and given.unit != wanted.unit:
+        return False
+    if bool(given.unit) != bool(wanted.unit):  # as if it were named: compare what is written
+        given, wanted = _written(given), _written(wanted)
+    if given.value == wanted.value:
+        return True
+    near = math.isclose(given.value, wanted.value, rel_tol=TOLERANCE)
+    if given.about or wanted.about or (given.scale != wanted.scale and given.unit):
+        return near and not (given.year or wanted.year)
+    step = max(given.step, wanted.step)
+    if given.step == wanted.step:
+        return abs(given.value - wanted.value) < step * 1e-6
+    return near and abs(_rounded(given.value, step) - _rounded(wanted.value, step)) < step * 1e-6
+
+
+def _written(quantity: Quantity) -> Quantity:
+    scale = quantity.scale
+    return Quantity(quantity.value / scale, quantity.step / scale, about=quantity.about, year=quantity.year)
+
+
+def _rounded(value: float, step: float) -> float:
+    """To the nearest step, halves away from zero."""
+    return math.copysign(math.floor(abs(value) / step + 0.5 + 1e-9), value) * step
