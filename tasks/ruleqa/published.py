@@ -1,0 +1,127 @@
+"""RuleQA on the Hub: the sets that can be published, and corpus folders made from published ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.hub.cards import DataSet
+from lm_eval_rag.harness.hub.download import fetch_folder
+from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.sources import read_manifest
+from lm_eval_rag.tasks.ruleqa.build import build, check
+from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
+from lm_eval_rag.tasks.ruleqa.tables import checksum
+
+logger = logging.getLogger(__name__)
+
+TABLES = ("corpus", "rules", "queries", "retriever_train", "generator_train")
+
+
+def offered() -> dict[str, tuple[DataSet, ...]]:
+    """What ``publish dataset`` takes: ``ruleqa`` for the five sets, and every single one, with ``_fresh`` too."""
+    manifest = read_manifest(files(__package__) / "sources.toml")
+    single = {
+        task: DataSet(
+            name=task,
+            title=(spec := spec_of(task)).title,
+            sources={path: manifest[path] for path in FILES[spec.graph]},
+            build=partial(build, task),
+        )
+        for task in TASKS
+    }
+    return {"ruleqa": tuple(single[task] for task in SPECS), **{task: (one,) for task, one in single.items()}}
+
+
+def install(task: str, dataset: str) -> tuple[str, str]:
+    """The corpus id of a published set, and which version it is: ``ORG/NAME@<commit>``, or the folder.
+
+    The folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` is named by its content, so that it is never taken for the one that
+    is built here from the sources: they hold the same if the published set was built by the same code.
+
+    Args:
+        task: Name of the set, such as ``ruleqa_i`` or ``ruleqa_n_fresh``.
+        dataset: ``ORG/NAME``, ``ORG/NAME@revision``, or a folder that holds ``<task>/meta.json`` and so on.
+
+    Raises:
+        UserError: What :func:`fetch_folder` raises; the set is not in it, a file is missing, or a checksum is wrong.
+    """
+    root = fetch_folder(dataset, kind="dataset", only=(f"{task}/*", "*/meta.json"))
+    source = root / task
+    meta = _meta(source, dataset)
+    digest = hashlib.sha256(json.dumps(meta["checksums"], sort_keys=True).encode()).hexdigest()[:12]
+    folder = cache_dir() / task / digest
+    if folder.is_dir():
+        check(folder)
+    else:
+        _verify(source, meta, dataset)
+        logger.info("%s from %s in %s", task, dataset, folder)
+        _copy(source, folder, {**meta, "hash": digest, "built_as": meta["hash"]})
+    local = Path(dataset).expanduser().is_dir()
+    return f"{task}/{digest}", str(root) if local else f"{dataset.partition('@')[0]}@{root.name}"
+
+
+def _meta(source: Path, dataset: str) -> dict[str, Any]:
+    path = source / "meta.json"
+    if not path.is_file():
+        held = sorted(other.parent.name for other in source.parent.glob("*/meta.json"))
+        raise UserError(
+            f"The dataset {dataset} holds no {source.name}. It holds: {', '.join(held) or 'no RuleQA set'}."
+        )
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        whole = meta["task"] == source.name and set(meta["checksums"]) == set(TABLES) and meta["hash"]
+        sizes = {f"{name}.parquet" for name in TABLES} == set(meta["files"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _wrong(dataset, f"{path.name} cannot be read ({type(error).__name__}: {error})") from None
+    if not (whole and sizes):
+        raise _wrong(dataset, f"{path.name} is not that of a {source.name}")
+    return dict(meta)
+
+
+def _verify(source: Path, meta: Mapping[str, Any], dataset: str) -> None:
+    """Hold every table to its checksum, which is of the rows."""
+    for name, wanted in meta["checksums"].items():
+        try:
+            found = checksum(pl.read_parquet(source / f"{name}.parquet"))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _wrong(dataset, f"{name}.parquet cannot be read ({error})") from None
+        if found != wanted:
+            raise _wrong(dataset, f"{name}.parquet has other rows than its checksum says")
+
+
+def _copy(source: Path, folder: Path, meta: Mapping[str, Any]) -> None:
+    """Copy beside ``folder``, then give it its name; of two writers at once the first wins."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
+    try:
+        for name in TABLES:
+            shutil.copyfile(source / f"{name}.parquet", beside / f"{name}.parquet")
+        if (source / "README.md").is_file():
+            shutil.copyfile(source / "README.md", beside / "README.md")
+        sizes = {f"{name}.parquet": (beside / f"{name}.parquet").stat().st_size for name in TABLES}
+        (beside / "meta.json").write_text(json.dumps({**meta, "files": sizes}, indent=1), encoding="utf-8")
+        if not folder.is_dir():
+            beside.chmod(0o755)
+            beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _wrong(dataset: str, what: str) -> UserError:
+    return UserError(
+        f"The dataset {dataset} is damaged: {what}. Take another version of it, or leave dataset= out: the set is then "
+        "built from its sources."
+    )
