@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
+from typing import TypeVar
 
 from lm_eval_rag.harness.errors import at_least
 from lm_eval_rag.harness.types import Passage
+
+K = TypeVar("K", str, int)
 
 
 def round_robin(lists: Iterable[Sequence[Passage]]) -> tuple[Passage, ...]:
@@ -32,12 +35,23 @@ def reciprocal_rank(lists: Iterable[Sequence[Passage]], constant: int = 60) -> t
     Returns:
         All documents, best first, ties by id, each with its sum as score, in (0, len(lists) / (constant + 1)].
     """
-    at_least("constant", constant, 0)
+    ranked = [list({passage.id: passage for passage in one}.values()) for one in lists]
     passages: dict[str, Passage] = {}
-    sums: dict[str, float] = {}
+    for passage in chain.from_iterable(ranked):
+        passages.setdefault(passage.id, passage)
+    sums = rank_sums([[passage.id for passage in one] for one in ranked], constant)
+    return tuple(replace(passages[id], score=total) for id, total in sums)
+
+
+def rank_sums(lists: Iterable[Sequence[K]], constant: int = 60) -> list[tuple[K, float]]:
+    """The sums of reciprocal rank fusion over ids or rows, each at most once in a list; best first, ties by id or row.
+
+    Raises:
+        UserError: The constant is below 0.
+    """
+    at_least("constant", constant, 0)
+    sums: dict[K, float] = {}
     for ranked in lists:
-        for rank, passage in enumerate({p.id: p for p in ranked}.values(), 1):
-            passages.setdefault(passage.id, passage)
-            sums[passage.id] = sums.get(passage.id, 0.0) + 1 / (constant + rank)
-    order = sorted(sums, key=lambda id: (-sums[id], id))
-    return tuple(replace(passages[id], score=sums[id]) for id in order)
+        for rank, key in enumerate(ranked, 1):
+            sums[key] = sums.get(key, 0.0) + 1 / (constant + rank)
+    return sorted(sums.items(), key=lambda item: (-item[1], item[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from lm_eval_rag.harness.asks import retrieve
+from lm_eval_rag.harness.asks import match_rules, retrieve
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.harness.types import Passage, Plan, Rule
 
@@ -36,3 +36,13 @@ def rule_guided(text: str, rules: Sequence[Rule], k: int, join: Join = "rule") -
     for guided in dict.fromkeys(JOINS[join](text, rule) for rule in rules) or [text]:
         lists.append((yield from retrieve(guided, k)))
     return round_robin(lists)
+
+
+def question_asked(text: str, degenerated: bool) -> Plan[str]:
+    """The question, or if ``degenerated`` what its best rule makes of it: the rule's body in place of the relation.
+
+    RuleRAG's appendix A.1 makes questions of this kind, which stated facts answer without a rule. A question that has
+    no rule stays as it is.
+    """
+    best = (yield from match_rules(text, 1)) if degenerated else ()
+    return JOINS["replace"](text, best[0]) if best else text

@@ -1,0 +1,102 @@
+"""Model checkpoints by folder or Hub id: where they lie on this machine, and what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.extras import need
+
+# What makes a checkpoint in Hugging Face format; exports to other runtimes and training logs are left aside.
+WEIGHTS = (".safetensors", ".bin")
+CONTENT = (*WEIGHTS, ".json", ".txt", ".model", ".py")
+OTHER_RUNTIMES = ("onnx", "openvino", "coreml", "runs", "checkpoint-*")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint on this machine.
+
+    Args:
+        folder: Where it lies.
+        identity: ``org/name@commit`` of one from the Hub, else ``sha256:`` and the hash of its files.
+    """
+
+    folder: Path
+    identity: str
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file of the checkpoint; {} when it has none of that name."""
+        path = self.folder / name
+        try:
+            found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        except ValueError as error:
+            raise UserError(f"{path} is damaged ({error}). Copy or download the checkpoint again.") from None
+        return found if isinstance(found, dict) else {}
+
+    def has(self, name: str) -> bool:
+        """Whether it holds a file of that name."""
+        return (self.folder / name).is_file()
+
+
+def checkpoint(given: str, kind: str) -> Checkpoint:
+    """Find a checkpoint: a local folder, else a Hub id (``org/name`` or ``org/name@revision``), downloaded if need be.
+
+    Args:
+        kind: What it is to be, for the message.
+
+    Raises:
+        UserError: No such folder, and the Hub does not have it or cannot be reached.
+    """
+    folder = Path(given).expanduser()
+    if folder.is_dir():
+        return Checkpoint(folder, f"sha256:{content_hash(folder)}")
+    need(f"The {kind} {given!r}, which is no folder here and so sought on the Hub,", "dense", "huggingface_hub")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    name, _, revision = given.partition("@")
+    ignored = [f"{other}/*" for other in OTHER_RUNTIMES]
+    patterns = [f"*{suffix}" for suffix in CONTENT]
+    try:
+        found = Path(
+            snapshot_download(name, revision=revision or None, allow_patterns=patterns, ignore_patterns=ignored)
+        )
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise UserError(
+            f"The {kind} {given!r} is neither a folder here nor to be had from the Hub "
+            f"({type(error).__name__}: {str(error).splitlines()[0]}). Give a folder, or a Hub id that this machine can "
+            "reach or has downloaded before."
+        ) from None
+    return Checkpoint(found, f"{name}@{found.name}")
+
+
+def load_errors() -> tuple[type[Exception], ...]:
+    """What transformers and its kin raise for a checkpoint that is damaged or of another kind."""
+    from safetensors import SafetensorError
+
+    return (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, SafetensorError)
+
+
+def content_hash(folder: Path) -> str:
+    """Hash of the names and bytes of a checkpoint's files, the same on every machine; a gigabyte takes about a second.
+
+    Raises:
+        UserError: The folder holds no such file.
+    """
+    digest, count = hashlib.sha256(), 0
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        other = any(inside.match(f"{name}/*") for name in OTHER_RUNTIMES)
+        if path.suffix not in CONTENT or other or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            digest.update(f"{inside.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        count += 1
+    if not count:
+        raise UserError(f"The folder {folder} holds no checkpoint (files that end in {', '.join(CONTENT)}).")
+    return digest.hexdigest()[:32]

@@ -1,0 +1,40 @@
+"""Two retrievers as one, by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009).
+
+``retriever=hybrid,retriever_first=bm25,retriever_second=dense,retriever_second_model=minilm``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.harness.retrieval.fusion import rank_sums
+
+
+class Hybrid:
+    """Fuses the lists of several retrievers over one corpus.
+
+    Args:
+        parts: The retrievers.
+        constant: Of the fusion; 60 in the paper.
+        depth: Documents taken of each part, at least k.
+    """
+
+    def __init__(self, parts: Sequence[Any], *, constant: int = 60, depth: int = 100) -> None:
+        self._parts, self._constant, self._depth = tuple(parts), constant, depth
+        names = "; ".join(part.fingerprint for part in self._parts)
+        self.fingerprint = f"hybrid(constant={constant}, depth={depth}) of [{names}]"
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
+        """For each text at most ``k`` (row, sum of 1 / (constant + rank)) pairs, best first, ties by row.
+
+        Raises:
+            UserError: k is below 1.
+        """
+        depth = max(at_least("k", k), self._depth)
+        lists = [part.search(texts, depth) for part in self._parts]
+        return [
+            rank_sums([[row for row, _ in ranked] for ranked in of_one], self._constant)[:k]
+            for of_one in zip(*lists, strict=True)
+        ]

@@ -1,0 +1,140 @@
+"""The vectors with the largest inner product, by FAISS: all of them looked at (flat), or a graph of neighbours (HNSW).
+
+FAISS proposes candidates; their scores are then computed one query at a time in float64 and ties broken by row, so that
+a result depends on neither the batch nor FAISS's order. Flat is exact: candidates are fetched until none that was left
+out can tie with the k-th.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+log = logging.getLogger(__name__)
+# (queries, m) -> the m best (scores, rows) of each query by FAISS, float32 and int64 of shape (Q, m); row -1 is none.
+Candidates = Callable[[Any, int], tuple[Any, Any]]
+EXTRA = 32  # candidates beyond k
+BLOCK = 65_536  # rows that are made float32 at once, when they are kept as float16
+ROUNDING = 1e-5  # relative error of FAISS's float32 sums over a few thousand dimensions
+CONSTRUCTION = 200  # neighbours looked at while a graph is built
+
+
+def search(vectors: Any, candidates: Candidates, queries: Any, k: int, *, exact: bool) -> list[list[tuple[int, float]]]:
+    """The ``k`` rows with the largest inner product with each query, best first, ties by row.
+
+    Args:
+        vectors: (N, D), any float type.
+        candidates: Who proposes rows.
+        queries: float32 (Q, D).
+        exact: Whether ``candidates`` looks at all rows, so that it is asked for more while ties may hide some.
+
+    Returns:
+        For each query ``min(k, N)`` pairs (row, score); HNSW may find fewer.
+    """
+    rows = len(vectors)
+    found: list[list[tuple[int, float]]] = [[] for _ in queries]
+    waiting, width = list(range(len(queries))), min(k + EXTRA, rows)
+    while waiting:
+        scores, proposed = candidates(np.ascontiguousarray(queries[waiting]), width)
+        again = []
+        for i, approximate, among in zip(waiting, scores, proposed, strict=True):
+            among = np.unique(among[among >= 0])
+            ranked = _ranked(vectors, queries[i], among)
+            found[i] = ranked[:k]
+            margin = ROUNDING * float(np.abs(approximate).max(initial=1))
+            if exact and width < rows and approximate[-1] >= ranked[k - 1][1] - margin:
+                again.append(i)
+        waiting, width = again, min(4 * width, rows)
+    return found
+
+
+def _ranked(vectors: Any, query: Any, among: Any) -> list[tuple[int, float]]:
+    scores = np.asarray(vectors[among], np.float64) @ query.astype(np.float64)
+    scores = scores.astype(np.float32)  # sums of equal vectors are equal, whatever the order they were added in
+    order = np.lexsort((among, -scores))
+    return list(zip(among[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def flat(vectors: Any) -> Candidates:
+    """All rows are looked at: on the GPUs when FAISS has any, else from the memory map as it lies there."""
+    import faiss
+
+    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
+        index = faiss.IndexFlatIP(vectors.shape[1])
+        for start in range(0, len(vectors), BLOCK):
+            index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
+        on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
+        return on_gpus
+    block = len(vectors) if vectors.dtype == np.float32 else BLOCK
+
+    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
+        scores, rows = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+        for start in range(0, len(vectors), block):
+            part = np.ascontiguousarray(vectors[start : start + block], np.float32)
+            best, at = faiss.knn(queries, part, min(m, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
+            scores, rows = np.hstack([scores, best]), np.hstack([rows, at + start])
+            order = np.argsort(-scores, axis=1, kind="stable")[:, :m]
+            scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+        return scores, rows
+
+    return candidates
+
+
+def hnsw(vectors: Any, neighbours: int, explored: int, file: Path | None) -> Candidates:
+    """A graph (Malkov and Yashunin, arXiv:1603.09320): fast and approximate.
+
+    Args:
+        neighbours: Links a node (M).
+        explored: Nodes looked at a query, at least k (efSearch).
+        file: Where the graph is kept, or None; one thread builds it, so that it is the same each time.
+    """
+    import faiss
+
+    index = _read(file, len(vectors)) if file else None
+    if index is None:
+        index = faiss.IndexHNSWFlat(vectors.shape[1], neighbours, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = CONSTRUCTION
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            for start in range(0, len(vectors), BLOCK):
+                index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
+        finally:
+            faiss.omp_set_num_threads(threads)
+        if file:
+            _keep(index, file)
+
+    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
+        index.hnsw.efSearch = max(explored, m)
+        found: tuple[Any, Any] = index.search(queries, m)
+        return found
+
+    return candidates
+
+
+def _read(file: Path, rows: int) -> Any | None:
+    import faiss
+
+    if not file.exists():
+        return None
+    try:
+        index = faiss.read_index(str(file))
+    except RuntimeError as error:
+        log.warning("The graph %s is damaged (%s) and is built anew.", file, str(error).splitlines()[0])
+        return None
+    return index if index.ntotal == rows else None
+
+
+def _keep(index: Any, file: Path) -> None:
+    import faiss
+
+    aside = file.with_suffix(".new")
+    try:
+        faiss.write_index(index, str(aside))
+        aside.replace(file)
+    except (OSError, RuntimeError) as error:
+        log.warning("The graph could not be kept in %s (%s); the next run builds it again.", file, error)

@@ -1,0 +1,70 @@
+"""Any retriever with its best documents scored anew by a cross-encoder (Nogueira and Cho, arXiv:1901.04085).
+
+``retriever_rerank=cross-encoder/ms-marco-MiniLM-L6-v2,retriever_rerank_depth=50``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from lm_eval_rag.harness.corpus import Corpus
+from lm_eval_rag.harness.errors import UserError, at_least
+from lm_eval_rag.harness.extras import need, versions
+from lm_eval_rag.harness.retrieval.checkpoints import checkpoint, load_errors
+
+BATCH = 64
+
+
+class Reranked:
+    """A retriever, reranked.
+
+    Args:
+        base: The retriever.
+        model: Folder or Hub id of a cross-encoder with one output: sentence-transformers, or any sequence classifier.
+        depth: Documents that are scored anew, at least k.
+
+    Raises:
+        UserError: A package or the checkpoint is missing.
+    """
+
+    def __init__(self, base: Any, corpus: Corpus, model: str, depth: int = 50) -> None:
+        need("Reranking", "dense", "torch", "transformers", "sentence_transformers")
+        self._base, self._corpus, self._depth = base, corpus, depth
+        self._checkpoint = checkpoint(model, "cross-encoder")
+        told = versions("torch", "transformers", "sentence-transformers")
+        self.fingerprint = f"rerank({self._checkpoint.identity}, depth={depth}, {told}) of [{base.fingerprint}]"
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
+        """For each text at most ``k`` (row, score of the cross-encoder) pairs, best first, ties by row.
+
+        Raises:
+            UserError: k is below 1, or the model cannot be loaded or has more than one output.
+        """
+        found = self._base.search(texts, max(at_least("k", k), self._depth))
+        passages = self._corpus.texts
+        pairs = [(text, passages[row]) for text, ranked in zip(texts, found, strict=True) for row, _ in ranked]
+        scores = iter(self._scores(pairs) if pairs else ())
+        rescored = [[(row, next(scores)) for row, _ in ranked] for ranked in found]
+        return [sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k] for ranked in rescored]
+
+    def _scores(self, pairs: list[tuple[str, str]]) -> list[float]:
+        scores: list[float] = self._model.predict(pairs, batch_size=BATCH, show_progress_bar=False).tolist()
+        return scores
+
+    @cached_property
+    def _model(self) -> Any:
+        from sentence_transformers import CrossEncoder
+
+        folder = self._checkpoint.folder
+        try:
+            model = CrossEncoder(str(folder))
+        except load_errors() as error:
+            raise UserError(
+                f"{folder} cannot be loaded as a cross-encoder ({type(error).__name__}: {error}). Give the folder or "
+                "Hub id of a sequence classifier with one output."
+            ) from error
+        if model.config.num_labels != 1:
+            raise UserError(f"{folder} has {model.config.num_labels} outputs: a reranker needs one, the relevance.")
+        return model

@@ -1,0 +1,173 @@
+"""Encoders in memory: sentence-transformers folders and plain Hugging Face ones, with PEFT adapters.
+
+Texts go in order of length, so that a batch holds little padding. On a CPU with AMX, bfloat16 is two to three times as
+fast as float32 (measured: scripts/bench_dense.py); vectors are made length 1 in float32 in either case.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.extras import need
+from lm_eval_rag.harness.retrieval.checkpoints import load_errors
+from lm_eval_rag.harness.retrieval.encoders import Tower
+
+log = logging.getLogger(__name__)
+Dtype = Literal["auto", "bfloat16", "float32"]
+# Architectures that AutoModel would load as something else: DPR's document encoder as a question encoder with random
+# weights, T5 with the decoder it has no use for here.
+CLASSES = {
+    "DPRContextEncoder": "DPRContextEncoder",
+    "DPRQuestionEncoder": "DPRQuestionEncoder",
+    "T5EncoderModel": "T5EncoderModel",
+    "T5Model": "T5EncoderModel",
+    "T5ForConditionalGeneration": "T5EncoderModel",
+}
+NO_LIMIT = 1 << 20  # tokenizers without a limit say 10^30
+
+
+class Encoder:
+    """A tower in memory.
+
+    Args:
+        tower: Which.
+        dtype: Precision of the network; ``auto`` is :func:`fast_dtype`.
+        device: Of torch; None is CUDA where there is one, else the CPU.
+        batch_size: Texts at once.
+
+    Raises:
+        UserError: A package is missing, or the checkpoint cannot be loaded.
+    """
+
+    def __init__(
+        self, tower: Tower, *, dtype: Dtype = "float32", device: str | None = None, batch_size: int = 64
+    ) -> None:
+        need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers")
+        if tower.adapter:
+            need("A PEFT adapter", "hf", "peft")
+        import torch
+
+        self.tower, self.batch_size = tower, batch_size
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        load = _load_sentence_transformer if tower.pooling == "own" else _load_plain
+        chosen = fast_dtype(device) if dtype == "auto" else dtype
+        try:
+            self._embed = load(tower, self.device, getattr(torch, chosen))
+        except load_errors() as error:
+            tuned = f" with the adapter {tower.adapter.folder}" if tower.adapter else ""
+            raise UserError(
+                f"{tower.checkpoint.folder}{tuned} cannot be loaded as a text encoder (pooling={tower.pooling}): "
+                f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}. Give a "
+                "sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
+            ) from error
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """float32 (len(texts), dimensions), in the order of the texts; of length 1 if the tower says so.
+
+        Raises:
+            UserError: The network gave something that is not a number.
+        """
+        import torch
+
+        if not texts:
+            raise ValueError("no texts to encode")
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        parts = []
+        with torch.inference_mode():
+            for start in range(0, len(order), self.batch_size):
+                batch = [self.tower.prefix + texts[i] for i in order[start : start + self.batch_size]]
+                vectors = self._embed(batch).float()
+                if self.tower.normalize:
+                    vectors = torch.nn.functional.normalize(vectors, dim=1)
+                parts.append(vectors.cpu().numpy())
+        sorted_vectors = np.concatenate(parts)
+        if not np.isfinite(sorted_vectors).all():
+            raise UserError(f"{self.tower.checkpoint.folder} gives vectors with NaN or infinity; try dtype=float32.")
+        vectors = np.empty_like(sorted_vectors)
+        vectors[order] = sorted_vectors
+        return vectors
+
+
+def fast_dtype(device: str | None = None) -> Literal["bfloat16", "float32"]:
+    """bfloat16 where the hardware multiplies in it (CUDA from Ampere on, CPUs with AMX), else float32."""
+    import torch
+
+    if (device or "cuda").startswith("cuda") and torch.cuda.is_available():
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if able.get("amx_bf16") else "float32"
+
+
+def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], Any]:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(tower.checkpoint.folder), device=str(device))
+    if tower.adapter:
+        _adapted(model[0].auto_model, tower)
+    if tower.max_length:
+        model.max_seq_length = min(tower.max_length, model.max_seq_length or tower.max_length)
+    model = model.to(dtype).eval()
+
+    def embed(batch: list[str]) -> Any:
+        # prompt="": the prefix is in the text already
+        return model.encode(batch, batch_size=len(batch), prompt="", convert_to_tensor=True, show_progress_bar=False)
+
+    return embed
+
+
+def _load_plain(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], Any]:
+    import transformers
+
+    folder = str(tower.checkpoint.folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    architecture = (tower.checkpoint.read("config.json").get("architectures") or ["AutoModel"])[0]
+    kind = getattr(transformers, CLASSES.get(architecture, "AutoModel"))
+    model, told = kind.from_pretrained(folder, output_loading_info=True)
+    missing = [key for key in told["missing_keys"] if tower.pooling == "pooler" or "pooler" not in key]
+    if missing:  # transformers would fill them with random numbers
+        raise ValueError(f"it holds no weights for {', '.join(sorted(missing)[:3])}")
+    if tower.adapter:
+        model = _adapted(model, tower)
+    model = model.to(device=device, dtype=dtype).eval()
+    limits = (tower.max_length, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
+    longest = min((limit for limit in limits if limit), default=NO_LIMIT)
+    pool = POOLINGS[tower.pooling]
+
+    def embed(batch: list[str]) -> Any:
+        truncation = {"truncation": True, "max_length": longest} if longest < NO_LIMIT else {}
+        inputs = tokenizer(batch, padding=True, return_tensors="pt", **truncation).to(device)
+        return pool(model(**inputs), inputs["attention_mask"])
+
+    return embed
+
+
+def _adapted(model: Any, tower: Tower) -> Any:
+    """The model with its PEFT adapter merged in, so that it costs nothing at inference."""
+    from peft import PeftModel
+
+    assert tower.adapter is not None
+    return PeftModel.from_pretrained(model, str(tower.adapter.folder)).merge_and_unload()
+
+
+def _mean(output: Any, mask: Any) -> Any:
+    weights = mask.unsqueeze(-1).float()
+    return (output.last_hidden_state.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def _pooler(output: Any, mask: Any) -> Any:
+    pooled = getattr(output, "pooler_output", None)
+    if pooled is None:
+        raise UserError("pooling=pooler is not allowed: this encoder has no pooling layer. Give cls or mean.")
+    return pooled
+
+
+POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
+    "cls": lambda output, mask: output.last_hidden_state[:, 0],
+    "mean": _mean,
+    "pooler": _pooler,
+}
