@@ -27,7 +27,7 @@ from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec, spec_of
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2  # raise it with every change of what is built: it names the folder
+VERSION = 3  # raise it with every change of what is built: it names the folder
 CORPORA = ("train", "train_valid")
 
 
@@ -73,7 +73,7 @@ def build(task: str, *, corpus: split.CorpusChoice = "train", seed: int = 0) -> 
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     folder = cache_dir() / task / digest
     if folder.is_dir():
-        _check(folder)
+        check(folder)
     else:
         logger.info("building %s in %s", task, folder)
         built = _make(spec, task, sources, corpus, seed)
@@ -135,14 +135,16 @@ def _write(folder: Path, built: Built, spec: Spec, made_from: dict[str, Any], so
         meta["files"] = {path.name: path.stat().st_size for path in sorted(beside.iterdir())}
         (beside / "README.md").write_text(card.text(spec, meta, sources), encoding="utf-8")
         (beside / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-        if not folder.is_dir():
-            beside.chmod(0o755)
-            beside.rename(folder)
+        beside.chmod(0o755)
+        beside.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was first, with the same set
+            raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _check(folder: Path) -> None:
+def check(folder: Path) -> None:
     """Raise unless every file has the size that it was written with."""
     try:
         sizes = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["files"]

@@ -16,7 +16,7 @@ from lm_eval_rag.tasks.ruleqa import names, wiki_names
 
 Fetch = Callable[[str], Path]
 SPLITS = ("train", "valid", "test")
-NELL_DROPPED = ("latitudelongitude", "atdate", "proxyfor", "mutualproxyfor")
+NELL_DROPPED = ("latitudelongitude", "atdate")  # no entity pair of theirs has another relation: no rule reaches them
 KEY = ["subject", "relation", "object", "time"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.task import RagTask
 
 HARD = "_hard"
@@ -14,7 +15,9 @@ class RuleQATask(RagTask):
     """``ruleqa_i`` and so on; ``_hard`` has every rule_required question of the test part, ``_fresh`` made-up names.
 
     The name of the task says which set. A YAML of one's own that includes one of ours may set ``dataset_kwargs`` to
-    what :func:`lm_eval_rag.tasks.ruleqa.build.build` takes: ``corpus: train_valid`` or ``seed: 1``.
+    what :func:`lm_eval_rag.tasks.ruleqa.build.build` takes: ``corpus: train_valid`` or ``seed: 1``; or to a published
+    set, ``dataset: ORG/NAME@revision``. On the command line that is ``--metadata '{"dataset": "ORG/NAME@revision"}'``;
+    the results file then names the commit.
     """
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -23,10 +26,9 @@ class RuleQATask(RagTask):
         from datasets import Dataset, DatasetDict
 
         from lm_eval_rag.harness.paths import cache_dir
-        from lm_eval_rag.tasks.ruleqa.build import build
 
         task = str(self.config.task)
-        corpus = build(task.removesuffix(HARD), **(dataset_kwargs or {}))
+        corpus = self._corpus(task.removesuffix(HARD), dict(dataset_kwargs or {}))
         folder = cache_dir() / corpus
         wanted = "in_hard" if task.endswith(HARD) else "in_main"
         asked = pl.read_parquet(folder / "queries.parquet").filter(wanted)
@@ -37,3 +39,20 @@ class RuleQATask(RagTask):
             for split, table in (("test", asked), ("fewshot", shown))
         }
         self.dataset = DatasetDict({split: Dataset(table.to_arrow()) for split, table in rows.items()})
+
+    def _corpus(self, task: str, given: dict[str, Any]) -> str:
+        """The id of the corpus folder: built from the sources, or made from a published set."""
+        metadata = self.config.metadata or {}
+        dataset = given.pop("dataset", None) or metadata.get("dataset")
+        if dataset is None:
+            from lm_eval_rag.tasks.ruleqa.build import build
+
+            return build(task, **given)
+        if given:
+            raise UserError(
+                f"dataset={dataset!r} is a set as it was built, so {', '.join(given)} cannot be chosen. Leave one out."
+            )
+        from lm_eval_rag.tasks.ruleqa.published import install
+
+        corpus, metadata["dataset"] = install(task, str(dataset))
+        return corpus

@@ -111,8 +111,10 @@ def _write(folder: Path, tables: dict[str, pl.DataFrame], meta: dict[str, Any]) 
             table.write_parquet(beside / f"{name}.parquet")
         (beside / "README.md").write_text(card, encoding="utf-8")
         (beside / "meta.json").write_text(json.dumps({**meta, "counts": counts, "slices": slices}, indent=1), "utf-8")
-        if not folder.is_dir():
-            beside.chmod(0o755)
-            beside.rename(folder)
+        beside.chmod(0o755)
+        beside.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was first, with the same world
+            raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)

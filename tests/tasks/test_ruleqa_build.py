@@ -129,3 +129,19 @@ def test_every_source_of_a_set_is_in_the_manifest() -> None:
 
 def test_ten_sets() -> None:
     assert set(TASKS) == {*SPECS, *(f"{task}_fresh" for task in SPECS)} and len(TASKS) == 10
+
+
+def test_of_two_processes_that_build_at_once_the_first_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the ranks of a launch do in a fresh data folder; the other finds the name taken when it is done."""
+    from lm_eval_rag.tasks.ruleqa_demo import build as demo
+
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    made = demo.build()
+    before = (tmp_path / made / "meta.json").read_bytes()
+    world = demo.make_world(0)
+    demo._write(tmp_path / made, demo._tables(world), {"planted": [], "parameters": {"seed": 0}})
+    assert (tmp_path / made / "meta.json").read_bytes() == before
+    assert [path.name for path in (tmp_path / "ruleqa_demo").iterdir()] == [made.split("/")[1]]
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        demo._write(tmp_path / "file" / "below", demo._tables(world), {"planted": [], "parameters": {"seed": 0}})
