@@ -2,18 +2,23 @@
 
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
 model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
-in place of the task's own), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``. lm_eval's context is not
-used: a method builds its prompt from the document's question, so that it can budget passages.
+in place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
+``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``.
+
+lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
+``--system_instruction`` stands before that prompt, as a chat's system message where there is a chat. (On a task that is
+not ours the question is lm_eval's context, and the instruction already in it.) Processes share the questions
+(:mod:`lm_eval_rag.harness.ranks`).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from lm_eval.api.model import LM
@@ -22,7 +27,8 @@ from lm_eval_rag.harness.arguments import read_arguments
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.parameters import defaults
-from lm_eval_rag.harness.record import RagText, record
+from lm_eval_rag.harness.ranks import Ranks, launched_rank, ranks
+from lm_eval_rag.harness.record import SYSTEM, RagText, record
 from lm_eval_rag.harness.run import Engine
 from lm_eval_rag.harness.types import Query, Trace
 
@@ -41,7 +47,7 @@ class RagLM(LM):  # type: ignore[misc]
         super().__init__()
         self.setup = read_arguments(self.name, type(self).method, arguments)
         self.generator = self.setup.generator
-        self.counts = {"questions": 0, "unscored": 0, "calls": 0, "journalled": 0}
+        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
@@ -54,24 +60,32 @@ class RagLM(LM):  # type: ignore[misc]
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
         queries = _queries(requests)
-        groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding and number of shots
-        for i, request in enumerate(requests):
-            groups[json.dumps([request.args[1], request.doc.get("num_fewshot", 0)], sort_keys=True)].append(i)
-        answers: dict[int, RagText] = {}
-        setup, journal = self.setup, self.setup.open_journal(self._env_rank)
+        first = _first(requests, queries)
+        groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
+        for i in sorted(set(first)):
+            request = requests[i]
+            how = [request.args[1], request.doc.get("num_fewshot", 0), request.doc.get(SYSTEM)]
+            groups[json.dumps(how, sort_keys=True)].append(i)
+        self.generator.system = told = next(
+            (request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None
+        )
+        setup, journal = self.setup, self.setup.open_journal(launched_rank())
         gold = self._gold(requests, queries)
-        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold)
+        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold, setup.kg)
+        answers: dict[int, RagText] = {}
+        traces: dict[int, Trace] = {}
         try:
             for key, positions in groups.items():
-                options, shots = json.loads(key)
+                options, shots, self.generator.system = json.loads(key)
                 method, asked = self._with_shots(shots), [queries[i] for i in positions]
                 results = engine.run(method, asked, decoding=_decoding(options), name=self.name)
                 for i, (answer, trace) in zip(positions, results, strict=True):
-                    self._count(queries[i], trace)
-                    answers[i] = RagText(answer.text, record(answer, trace))
+                    traces[i], answers[i] = trace, RagText(answer.text, record(answer, trace))
         finally:
+            self.generator.system = told
             journal.close()
-        return [answers[i] for i in range(len(requests))]
+        self._count([(queries[i].id, trace, answers[i].aux["notes"]) for i, trace in traces.items()])
+        return [answers[i] for i in first]
 
     def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Refused: a method answers questions."""
@@ -97,38 +111,37 @@ class RagLM(LM):  # type: ignore[misc]
         """Tells lm_eval's request cache our models apart."""
         return self.setup.fingerprint
 
-    @property
-    def _inner(self) -> Any:
-        """The generator's own model where ``accelerate launch`` runs several ranks, which it can tell; else None."""
-        return self.generator.lm if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The processes that share the questions."""
+        return ranks(tensor_parallel="tp_plan" in self.generator.spec.arguments)
 
     @property
     def rank(self) -> int:
-        """Which of the ranks this process is."""
-        return self._inner.rank if self._inner else 0
+        """Which of the processes this is."""
+        return self.ranks.rank
 
     @property
     def world_size(self) -> int:
-        """How many ranks share the questions."""
-        return self._inner.world_size if self._inner else 1
+        """How many processes share the questions."""
+        return self.ranks.world_size
 
     @property
     def device(self) -> Any:
-        """Where the generator computes, for what lm_eval gathers."""
-        return self._inner.device if self._inner else None
+        """Where the tensors lie that lm_eval gathers."""
+        return self.ranks.device
 
     def all_gather(self, tensor: Any) -> Any:
-        """As the generator's."""
-        return self._inner.all_gather(tensor) if self._inner else tensor
+        """The tensors of all processes."""
+        return self.ranks.all_gather(tensor)
 
     def gather_object(self, obj: Any, dst: int = 0) -> Any:
-        """As the generator's."""
-        return self._inner.gather_object(obj, dst=dst) if self._inner else [obj]
+        """The objects of all processes, on one of them."""
+        return self.ranks.gather_object(obj, dst)
 
     def barrier(self) -> None:
-        """As the generator's."""
-        if self._inner:
-            self._inner.barrier()
+        """Wait for all processes."""
+        self.ranks.barrier()
 
     def set_cache_hook(self, cache_hook: Any) -> None:
         """Refuses ``--use_cache``, whose keys would mix models."""
@@ -141,21 +154,19 @@ class RagLM(LM):  # type: ignore[misc]
     def get_model_info(self) -> dict[str, Any]:
         """What produced the results, for the results file."""
         generates = "Generate" in self.counts or "Loglikelihood" in self.counts
-        path = self.setup.journal_path(self._env_rank)
+        path = self.setup.journal_path(launched_rank())
         return {
             "rag": {
                 **self.setup.identity(),
                 "fingerprint": self.setup.fingerprint,
                 "generator": self.generator.spec.identity if generates else None,
+                "system_instruction": self.generator.system,
                 "indexes": self.setup.corpora.identity(),
+                "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
                 "journal": str(path) if path else None,
                 "counts": self.counts,
             }
         }
-
-    @property
-    def _env_rank(self) -> int:
-        return int(os.environ.get("RANK", "0"))
 
     def _with_shots(self, shots: int) -> Callable[..., Any]:
         """The method with lm_eval's ``--num_fewshot``, unless ``shots=`` says otherwise."""
@@ -172,16 +183,23 @@ class RagLM(LM):  # type: ignore[misc]
             for query, request in zip(queries, requests, strict=True)
         }
 
-    def _count(self, query: Query, trace: Trace) -> None:
-        self.counts["questions"] += 1
-        for step in trace.steps:
-            self.counts[step.ask] = self.counts.get(step.ask, 0) + 1
-            self.counts["calls"] += 1
-            self.counts["journalled"] += step.journalled
-        if trace.failure:
-            self.counts["unscored"] += 1
-            unscored.append(query.id)
-            log.warning("Question %s stays unscored: %s", query.id, trace.failure)
+    def _count(self, traces: Sequence[tuple[str, Trace, Sequence[str]]]) -> None:
+        """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""
+        done = Counter({"questions": len(traces)})
+        failed = [id for id, trace, _ in traces if trace.failure]
+        done["unscored"] = len(failed)
+        for id, trace, notes in traces:
+            steps = trace.steps
+            done.update(f"note: {note}" for note in notes)
+            done.update(step.ask for step in steps)
+            done.update(calls=len(steps), journalled=sum(step.journalled for step in steps))
+            if trace.failure:
+                log.warning("Question %s stays unscored: %s", id, trace.failure)
+        if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
+            log.warning("%s asked no generator; --system_instruction is not used.", self.name)
+        for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
+            self.counts.update(counts)
+            unscored.extend(ids)
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
@@ -200,9 +218,18 @@ def _queries(requests: Sequence[Any]) -> list[Query]:
         else:
             query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
         key = (request.task_name, query.id)
-        queries.append(replace(query, repeat=seen[key]))
+        queries.append(replace(query, repeat=seen[key] % (request.repeats or 1)))
         seen[key] += 1
     return queries
+
+
+def _first(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
+    """Where each question stands first: lm_eval fills up the shorter share of a rank with its last request."""
+    stands: dict[tuple[str, Query], int] = {}
+    return [
+        stands.setdefault((request.task_name, query), i)
+        for i, (request, query) in enumerate(zip(requests, queries, strict=True))
+    ]
 
 
 def _decoding(options: Mapping[str, Any]) -> Decoding:

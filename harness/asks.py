@@ -6,11 +6,13 @@ reads ``passages = yield from retrieve(query.text, 10)``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lm_eval_rag.harness.calculate_values import Calculation
 from lm_eval_rag.harness.prompts import Prompt
-from lm_eval_rag.harness.types import Passage, Plan, Query, Rule
+from lm_eval_rag.harness.types import Passage, Plan, Query, Rule, WebPage
 
 RuleOrder = Literal["confidence_support", "confidence"]
 RuleControl = Literal["selected", "random", "shuffled", "oracle"]
@@ -21,6 +23,20 @@ class Retrieve:
     """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id."""
 
     text: str
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that come with the query, read: without repeated ones, in the search's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The ``k`` best of ``texts`` for ``text``, by the run's retriever over these alone; blank ones are left out."""
+
+    text: str
+    texts: tuple[str, ...]
     k: int
 
 
@@ -81,7 +97,7 @@ class Loglikelihood:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A call of a knowledge-graph API function."""
+    """A call of a knowledge-graph API function (:mod:`lm_eval_rag.harness.kg.functions`), arguments by name."""
 
     function: str
     arguments: tuple[tuple[str, Any], ...] = ()
@@ -89,17 +105,43 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Calculate:
-    """The value of an arithmetic expression."""
+    """The value of an expression that a model wrote, or why it is refused (:mod:`lm_eval_rag.harness.calculate`)."""
 
     expression: str
 
 
-Ask = Retrieve | MatchRules | Examples | Generate | Loglikelihood | Lookup | Calculate
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """The label of ``text`` for one attribute, by a trained classifier (:mod:`lm_eval_rag.harness.attributes`).
+
+    Args:
+        attribute: Such as ``domain``.
+        model: The classifier's folder.
+    """
+
+    text: str
+    attribute: str
+    model: str
+
+
+Ask = Retrieve | Pages | Rank | MatchRules | Examples | Generate | Loglikelihood | Lookup | Calculate | Classify
 
 
 def retrieve(text: str, k: int) -> Plan[tuple[Passage, ...]]:
     """Ask for the ``k`` best passages for ``text``."""
     reply: tuple[Passage, ...] = yield Retrieve(text, k)
+    return reply
+
+
+def pages() -> Plan[tuple[WebPage, ...]]:
+    """Ask for the query's own pages; () where it comes with none."""
+    reply: tuple[WebPage, ...] = yield Pages()
+    return reply
+
+
+def rank(text: str, texts: Iterable[str], k: int) -> Plan[tuple[tuple[int, float], ...]]:
+    """Ask which ``k`` of the texts fit best: (place, score), best first, ties by place."""
+    reply: tuple[tuple[int, float], ...] = yield Rank(text, tuple(texts), k)
     return reply
 
 
@@ -134,4 +176,22 @@ def sample(prompt: Prompt | str, n: int, temperature: float, **options: Any) -> 
 def loglikelihood(prompt: Prompt | str, continuation: str) -> Plan[float]:
     """Ask how probable a continuation is (natural log)."""
     reply: float = yield Loglikelihood(prompt, continuation)
+    return reply
+
+
+def lookup(function: str, **arguments: Any) -> Plan[Any]:
+    """Ask the knowledge graph; None or an empty list when it knows nothing, a CallError when the call fails."""
+    reply: Any = yield Lookup(function, tuple(sorted(arguments.items())))
+    return reply
+
+
+def calculate(expression: str) -> Plan[Calculation]:
+    """Ask for the value of an expression; a refusal is a reply, never an error."""
+    reply: Calculation = yield Calculate(expression)
+    return reply
+
+
+def classify(text: str, attribute: str, model: str) -> Plan[str]:
+    """Ask a trained classifier for the label of a text."""
+    reply: str = yield Classify(text, attribute, model)
     return reply

@@ -32,7 +32,9 @@ class Corpus:
         fingerprint: Hash of the content.
         rules: The rule bank, best first.
         examples: (query, answer) pairs of F_G; None reads them from ``folder`` when they are asked for.
+        sources: Where each document comes from, by row; "" and () stand for the corpus itself.
         folder: Where it was opened from, and where indexes may be kept; None in memory.
+        empty: Whether it may be empty.
     """
 
     def __init__(
@@ -43,24 +45,36 @@ class Corpus:
         fingerprint: str,
         rules: Iterable[Rule] = (),
         examples: Iterable[Example] | None = (),
+        sources: Sequence[str] = (),
         folder: Path | None = None,
+        empty: bool = False,
     ) -> None:
-        if not table.num_rows:
+        if not table.num_rows and not empty:
             raise UserError(f"Corpus {id!r} is empty: nothing can be retrieved from it. Give at least one document.")
         self.id, self.fingerprint, self.folder = id, fingerprint, folder
         self._columns = {name: _one_chunk(table.column(name)) for name in COLUMNS}
         self._rules = tuple(rules)
+        self._sources = tuple(sources) if any(sources) else ()
         self._examples = None if examples is None else tuple(examples)
 
     @classmethod
-    def of(cls, passages: Iterable[Passage], rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
-        """A corpus in memory; ids must be unique.
+    def of(
+        cls,
+        passages: Iterable[Passage],
+        rules: Iterable[Rule] = (),
+        examples: Iterable[Example] = (),
+        *,
+        id: str = "memory",
+        empty: bool = False,
+    ) -> Corpus:
+        """A corpus in memory; ids of passages must be unique.
 
         Raises:
-            UserError: No passage, or one id twice.
+            UserError: No passage (unless it may be ``empty``), or one id twice.
         """
         import pyarrow as pa
 
+        passages = tuple(passages)
         rows = [(p.id, p.text, *(p.fact or (None, None, None)), p.time) for p in passages]
         rules, digest, seen = tuple(rules), hashlib.sha256(), set[str]()
         for row in rows:
@@ -71,7 +85,8 @@ class Corpus:
         digest.update(repr(rules).encode())
         columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
         table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(COLUMNS, columns, strict=True)})
-        return cls(table, id="memory", fingerprint=digest.hexdigest()[:16], rules=rules, examples=examples)
+        fingerprint, sources = digest.hexdigest()[:16], [p.source for p in passages]
+        return cls(table, id=id, fingerprint=fingerprint, rules=rules, examples=examples, sources=sources, empty=empty)
 
     def __len__(self) -> int:
         return len(self._columns["id"])
@@ -86,7 +101,8 @@ class Corpus:
         """The document of a row, with the score a retriever gave it."""
         id, text, *fact, time = (self._columns[name][row].as_py() for name in COLUMNS)
         whole = (fact[0], fact[1], fact[2]) if None not in fact else None
-        return Passage(id=id, text=text, score=score, time=time, source=self.id, fact=whole)
+        source = (self._sources[row] if self._sources else "") or self.id
+        return Passage(id=id, text=text, score=score, time=time, source=source, fact=whole)
 
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
@@ -174,7 +190,7 @@ def open_corpus(corpus_id: str) -> Corpus:
     try:
         fingerprint = json.loads(meta.read_text(encoding="utf-8"))["hash"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(meta, error) from None
+        raise damaged(meta, error) from None
     table = read_parquet(folder / "corpus.parquet", COLUMNS, coded=("subject", "relation", "object"))
     names = ("head", "body", "support", "body_support", "confidence", "repeat")
     rules = [Rule(**row) for row in read_parquet(folder / "rules.parquet", names).to_pylist()]
@@ -193,7 +209,7 @@ def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) 
     try:
         return pq.read_table(path, columns=list(columns), memory_map=True, read_dictionary=list(coded)).select(columns)
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise _damaged(path, error) from None
+        raise damaged(path, error) from None
 
 
 def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
@@ -237,7 +253,8 @@ def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
         yield Query(row["id"], row["text"], row["time"], corpus_id), row["answers"][0]
 
 
-def _damaged(path: Path, error: Exception) -> UserError:
+def damaged(path: Path, error: Exception) -> UserError:
+    """The error for a file of a built folder that is missing or cannot be read."""
     return UserError(
         f"{path} is missing or damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__}). "
         f"Delete the folder {path.parent} and run again: it is then rebuilt."

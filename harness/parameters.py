@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
 
@@ -19,6 +19,7 @@ class Lowest:
     value: int
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 Positive = Annotated[int, Lowest(1)]
 Natural = Annotated[int, Lowest(0)]
 
@@ -27,6 +28,33 @@ def defaults(method: Callable[..., Any]) -> dict[str, Any]:
     """The method's parameters with their defaults, in order."""
     keywords = inspect.signature(method).parameters.values()
     return {p.name: p.default for p in keywords if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+# What runs a method besides its parameters, and the beginning of the options that belong to it alone.
+OPTIONS_OF = {"retriever": "retriever_", "generator": "gen_"}
+
+
+def runs_with(**preset: Any) -> Callable[[Method], Method]:
+    """A method's own defaults for what runs it: ``@runs_with(retriever="static", retriever_adapter="rgft")``."""
+
+    def mark(method: Method) -> Method:
+        method.runs_with = preset  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def preset_of(method: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the method runs with where ``given`` says nothing.
+
+    A retriever that the user names leaves none of the preset's ``retriever_*`` options, unless it is the preset's own;
+    so do generators with ``gen_*``.
+    """
+    preset: dict[str, Any] = dict(getattr(method, "runs_with", {}))
+    for kind, prefix in OPTIONS_OF.items():
+        if kind in given and given[kind] != preset.get(kind):
+            preset = {key: value for key, value in preset.items() if key != kind and not key.startswith(prefix)}
+    return preset
 
 
 def bind(method: Callable[..., Any], given: Mapping[str, Any], others: tuple[str, ...] = ()) -> Callable[..., Any]:

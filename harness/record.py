@@ -7,6 +7,8 @@ from typing import Any
 
 from lm_eval_rag.harness.types import Answer, Trace
 
+SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
+
 
 class RagText(str):
     """An answer with its record in ``aux``; it survives lm_eval's filters, pickling and a gather over ranks."""
@@ -54,6 +56,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     return {
         "answer": answer.text,
         "abstained": answer.abstained,
+        "notes": list(answer.notes),
         "failure": trace.failure,
         "passages": passages if retrieved else None,
         "k": max((step.k for step in trace.steps), default=0),

@@ -7,15 +7,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.asks import Examples, Generate, Loglikelihood, MatchRules, Retrieve
+from lm_eval_rag.harness.asks import (
+    Calculate,
+    Classify,
+    Examples,
+    Generate,
+    Loglikelihood,
+    Lookup,
+    MatchRules,
+    Pages,
+    Rank,
+    Retrieve,
+)
+from lm_eval_rag.harness.backends.attributes import ClassifyBackend
+from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
 from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.backends.lookup import Graphs, LookupBackend
+from lm_eval_rag.harness.backends.pages import PagesBackend, RankBackend
 from lm_eval_rag.harness.corpus import Corpus, corpus_from_jsonl
 from lm_eval_rag.harness.driver import Driver, Method
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.journal import Journal
-from lm_eval_rag.harness.parameters import bind
+from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.parameters import bind, preset_of
 from lm_eval_rag.harness.progress import Bar
 from lm_eval_rag.harness.types import Answer, Passage, Query, Rule, Trace
 
@@ -29,6 +45,7 @@ class Engine:
         generator: The language model; None when no method here needs one.
         journal: Where finished calls are kept.
         max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
+        kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
     """
 
     corpora: Corpora
@@ -36,6 +53,7 @@ class Engine:
     journal: Journal
     max_prompt_tokens: int | None = None
     gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
+    kg: KnowledgeGraph | None = None
 
     def run(
         self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
@@ -45,6 +63,11 @@ class Engine:
             Retrieve: RetrieveBackend(self.corpora, self.journal),
             MatchRules: RulesBackend(self.corpora, self.gold),
             Examples: ExamplesBackend(self.corpora),
+            Pages: PagesBackend(self.corpora),
+            Rank: RankBackend(self.corpora, self.journal),
+            Lookup: LookupBackend(Graphs(self.kg), self.journal),
+            Calculate: CalculateBackend(),
+            Classify: ClassifyBackend(self.journal),
         }
         if self.generator is not None:
             limit = self.max_prompt_tokens
@@ -55,6 +78,7 @@ class Engine:
             return Driver(method, backends, bar).run(queries)
         finally:
             bar.close()
+            self.corpora.reading.close()
 
 
 def run(
@@ -65,7 +89,8 @@ def run(
     rules: Iterable[Rule] | str = (),
     examples: Iterable[tuple[Query, str]] = (),
     generator: Generator | str | None = None,
-    retriever: str = "bm25",
+    retriever: str | None = None,
+    kg: KnowledgeGraph | str | Path | None = None,
     journal: str | Path | None = None,
     decoding: Decoding | None = None,
     **parameters: Any,
@@ -78,11 +103,12 @@ def run(
         corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
         rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
         examples: (query, answer) pairs for ``shots=``.
-        generator: A generator, or the name of one (``tiny``); None when the method needs none.
-        retriever: Name of the retriever.
+        generator: A generator, or the name of one; None for the method's own (``rulerag_ft``), if it has one.
+        retriever: Name of the retriever; None for the method's own, else ``bm25``.
+        kg: A knowledge graph: a folder of CRAG's files, the address of a server, or an object that serves calls.
         journal: A SQLite file in which finished calls are kept; None keeps none.
         decoding: How continuations are drawn where the method leaves it open.
-        parameters: The method's own parameters.
+        parameters: The method's own parameters, and the retriever's, written ``retriever_NAME``.
 
     Returns:
         (answer, trace) in the order of the questions.
@@ -92,12 +118,21 @@ def run(
     """
     if isinstance(rules, str):
         parameters["rules"], rules = rules, ()
+    options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}
+    named = {"retriever": retriever, "generator": generator}
+    preset = preset_of(method, {name: value for name, value in named.items() if value is not None})
+    options = {name: value for name, value in preset.items() if name.startswith("retriever_")} | options
     bound = bind(method, parameters)
     queries = [q if isinstance(q, Query) else Query(f"q{i}", q) for i, q in enumerate(questions)]
     engine = Engine(
-        corpora=Corpora(retriever, given=as_corpus(corpus, rules, examples)),
-        generator=as_generator(generator),
+        corpora=Corpora(
+            retriever or preset.get("retriever", "bm25"),
+            {name.removeprefix("retriever_"): value for name, value in options.items()},
+            as_corpus(corpus, rules, examples),
+        ),
+        generator=as_generator(preset.get("generator") if generator is None else generator),
         journal=Journal(Path(journal) if journal is not None else None, "run"),
+        kg=open_graph(kg) if isinstance(kg, str | Path) else kg,
     )
     try:
         return engine.run(bound, queries, decoding=decoding)

@@ -1,7 +1,8 @@
 """Upstream data files by manifest: from a local mirror first, else from the pinned public URL; always checked.
 
 A manifest is a TOML file with one table a file: ``repository``, ``commit``, ``repository_path``, ``sha256``, ``bytes``,
-``licence`` and ``terms``. Nothing that fails its check is ever handed out or kept.
+``licence`` and ``terms``; ``lfs = true`` where the repository keeps it in Git LFS.
+Nothing that fails its check is ever handed out or kept.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import tempfile
 import tomllib
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import BinaryIO
 
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.paths import cache_dir, mirror_dir
@@ -24,7 +26,9 @@ from lm_eval_rag.harness.paths import cache_dir, mirror_dir
 logger = logging.getLogger(__name__)
 
 HOST = "https://raw.githubusercontent.com"
+LFS_HOST = "https://github.com"  # the other one gives the pointers that stand for files in Git LFS
 TIMEOUT = 60.0  # seconds without a byte from the server
+PIECE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Source:
         bytes: Its length.
         licence: Licence of the data or of the repository.
         terms: What else binds its use.
+        lfs: Whether the repository keeps it in Git LFS.
     """
 
     path: str
@@ -50,11 +55,14 @@ class Source:
     bytes: int
     licence: str
     terms: str
+    lfs: bool = False
 
     @property
     def url(self) -> str:
         """The pinned public address."""
         path = urllib.parse.quote(self.repository_path)
+        if self.lfs:
+            return f"{LFS_HOST}/{self.repository}/raw/{self.commit}/{path}"
         return f"{HOST}/{self.repository}/{self.commit}/{path}"
 
 
@@ -68,9 +76,10 @@ def read_manifest(manifest: Traversable) -> dict[str, Source]:
         tables = tomllib.loads(manifest.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"The manifest {manifest} cannot be read: {error}.") from None
-    needed = {field.name for field in fields(Source)} - {"path"}
+    allowed = {field.name for field in fields(Source)} - {"path"}
+    needed = {field.name for field in fields(Source) if field.default is MISSING} - {"path"}
     for path, table in tables.items():
-        if not isinstance(table, dict) or set(table) != needed:
+        if not isinstance(table, dict) or not needed <= set(table) <= allowed:
             raise UserError(f"The manifest {manifest}, entry {path!r}, must hold exactly: {', '.join(sorted(needed))}.")
     return {path: Source(path=path, **table) for path, table in tables.items()}
 
@@ -98,15 +107,20 @@ def _download(source: Source, target: Path) -> None:
     logger.info("fetching %s from %s", source.path, source.url)
     try:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
-            content: bytes = response.read(source.bytes + 1)  # a longer file is wrong anyway
+            _keep(source, response, target)
     except (OSError, http.client.HTTPException) as error:
         raise _wrong(source, f"it is in no local mirror and its download failed ({error})") from None
+
+
+def _keep(source: Source, response: BinaryIO, target: Path) -> None:
+    """Write what the server sends in pieces, since a file may be larger than memory; a longer one is wrong anyway."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            while file.tell() <= source.bytes and (piece := response.read(PIECE)):
+                file.write(piece)
         if not _is_right(partial, source):
             raise _wrong(source, f"the server sent another content ({_found(partial)})")
         partial.replace(target)

@@ -20,8 +20,9 @@ class Query:
     Args:
         id: Unique within its task.
         text: The question in words.
-        time: ISO date or year the question is about; None for a static question.
-        corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``), or None when there is nothing to retrieve.
+        time: ISO date or year the question is about, on CRAG the ISO time at which it was asked; None for neither.
+        corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``; with ``#<question>`` that of the question's own
+            pages), or None when there is nothing to retrieve.
         repeat: How often it was asked before in this run (lm_eval's ``repeats``): its samples are drawn anew.
     """
 
@@ -51,6 +52,31 @@ class Passage:
     time: str | None = None
     source: str = ""
     fact: tuple[str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page that a search returned for a question, as it was read.
+
+    Args:
+        number: Its place in the search's order, from 0.
+        name: Its title.
+        url: Its address.
+        snippet: What the search engine says of it.
+        modified: When it was last changed, as the search engine says.
+        text: Its main text, one paragraph a line, without tables; "" when there is none.
+        tables: Its tables in Markdown, each with the page's name above.
+        notes: Every fallback that was taken and every cut that was made, by name.
+    """
+
+    number: int
+    name: str
+    url: str
+    snippet: str
+    modified: str
+    text: str
+    tables: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +114,14 @@ class Answer:
         passages: Every retrieved passage, merged and best first (scoring takes the first k as recall@k).
         rules: The rules that guided it.
         abstained: True when the method declined to answer.
+        notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
     """
 
     text: str
     passages: tuple[Passage, ...] = ()
     rules: tuple[Rule, ...] = ()
     abstained: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

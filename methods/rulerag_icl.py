@@ -15,7 +15,7 @@ from typing import Literal
 from lm_eval_rag.harness.asks import RuleControl, RuleOrder, examples, generate, match_rules
 from lm_eval_rag.harness.parameters import Natural, Positive
 from lm_eval_rag.harness.prompts import Prompt, Shot
-from lm_eval_rag.harness.retrieval.guided import Join, rule_guided
+from lm_eval_rag.harness.retrieval.guided import Join, question_asked, rule_guided
 from lm_eval_rag.harness.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.methods.prompts import template
 
@@ -33,6 +33,7 @@ def rulerag_icl(
     document_order: Literal["best_first", "best_last"] = "best_first",
     shots: Natural = 0,
     seed: Natural = 0,
+    degenerated: bool = False,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the documents that rules lead to, by these rules.
@@ -48,21 +49,26 @@ def rulerag_icl(
         document_order: Where the best document stands.
         shots: Fixed worked examples of F_G, each with documents and rules of its own.
         seed: Of the examples and of random rules.
+        degenerated: Ask what the question's best rule makes of it, which needs no rule; the rules stay those of the
+            question (Table 5).
         prompt_file: A TOML file with another wording.
     """
 
-    def prepare(text: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
+    def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
         chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, seed=seed)
-        return chosen, (yield from rule_guided(text, chosen if guide != "generation" else (), k, join))
+        return chosen, (yield from rule_guided(asked, chosen if guide != "generation" else (), k, join))
 
-    chosen, found = yield from prepare(query.text, rules)
+    asked = yield from question_asked(query.text, degenerated)
+    chosen, found = yield from prepare(query.text, asked, rules)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
-        its_rules, its_found = yield from prepare(example.text, "selected" if rules == "oracle" else rules)
+        its_rules, its_found = yield from prepare(
+            example.text, example.text, "selected" if rules == "oracle" else rules
+        )
         worked.append(Shot(example.text, answer, its_found[:documents], its_rules if guide != "retrieval" else ()))
     prompt = Prompt(
         template(prompt_file),
-        query.text,
+        asked,
         found[:documents],
         chosen if guide != "retrieval" else (),
         tuple(worked),

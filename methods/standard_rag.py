@@ -12,6 +12,7 @@ from lm_eval_rag.harness.asks import examples, generate, retrieve
 from lm_eval_rag.harness.parameters import Natural, Positive
 from lm_eval_rag.harness.prompts import Prompt, Shot
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
+from lm_eval_rag.harness.retrieval.guided import question_asked
 from lm_eval_rag.harness.retrieval.variants import variants
 from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts import template
@@ -26,6 +27,7 @@ def standard_rag(
     document_order: Literal["best_first", "best_last"] = "best_first",
     shots: Natural = 0,
     seed: Natural = 0,
+    degenerated: bool = False,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best documents.
@@ -37,13 +39,15 @@ def standard_rag(
         document_order: Where the best document stands.
         shots: Fixed worked examples of F_G, each with documents of its own.
         seed: Of the choice of examples.
+        degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
         prompt_file: A TOML file with another wording.
     """
-    found = yield from _search(query.text, n_queries, k)
+    asked = yield from question_asked(query.text, degenerated)
+    found = yield from _search(asked, n_queries, k)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
-    prompt = Prompt(template(prompt_file), query.text, found[:documents], shots=tuple(worked), order=document_order)
+    prompt = Prompt(template(prompt_file), asked, found[:documents], shots=tuple(worked), order=document_order)
     text = yield from generate(prompt)
     return Answer(text.strip(), found)
 

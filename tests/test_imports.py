@@ -17,7 +17,28 @@ ALLOWED = {  # folder -> what of ours it may import (ARCHITECTURE: "The house")
     "leaderboards": {"harness", "tasks", "leaderboards"},
 }
 HEAVY = {"torch", "transformers", "faiss", "datasets", "polars", "numba", "bm25s", "pyarrow"}
-INSIDE_FUNCTIONS = {"torch", "transformers", "faiss", "numba", "peft", "sentence_transformers", "jnius", "pyserini"}
+INSIDE_FUNCTIONS = {
+    "torch",
+    "transformers",
+    "faiss",
+    "numba",
+    "peft",
+    "trl",
+    "accelerate",
+    "bitsandbytes",
+    "sentence_transformers",
+    "sklearn",
+    "matplotlib",
+    "jnius",
+    "pyserini",
+    "trafilatura",
+    "resiliparse",
+    "bs4",
+    "lxml",
+    "blingfire",
+    "fastapi",
+    "uvicorn",
+}
 MODULES = sorted(file for folder in (*FOLDERS, "src/lm_eval_rag") for file in (ROOT / folder).rglob("*.py"))
 MODULES = [file for file in MODULES if not any(part.is_symlink() for part in file.parents)]
 

@@ -10,13 +10,17 @@ from time import perf_counter
 from typing import Any
 
 from lm_eval_rag.harness.asks import Examples, MatchRules, Retrieve
+from lm_eval_rag.harness.backends.reading import Reading
 from lm_eval_rag.harness.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.driver import Served
 from lm_eval_rag.harness.errors import CallError, UserError
 from lm_eval_rag.harness.journal import Call, Journal, Reply
+from lm_eval_rag.harness.pages import split_id
 from lm_eval_rag.harness.retrieval import Retriever, make_retriever
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.harness.types import Query, Step
+from lm_eval_rag.harness.types import Query, Step, WebPage
+
+OWN = 8  # corpora of single questions' pages that stay in memory
 
 
 @dataclass(slots=True)
@@ -27,17 +31,19 @@ class Corpora:
         retriever: Name of the retriever.
         options: Its options.
         given: The one corpus of every query; None opens each query's own (``query.corpus``).
+        reading: Reads the pages that come with a question; the last few questions' chunks are kept in memory.
     """
 
     retriever: str = "bm25"
     options: Mapping[str, Any] = field(default_factory=dict)
     given: Corpus | None = None
+    reading: Reading = field(default_factory=Reading)
     _corpora: dict[str, Corpus] = field(default_factory=dict)
     _retrievers: dict[str, Retriever] = field(default_factory=dict)
     _banks: dict[str, RuleBank] = field(default_factory=dict)
 
     def corpus(self, query: Query) -> Corpus:
-        """The corpus that a query is asked over."""
+        """The corpus that a query is asked over; empty if it comes with pages of which none has text."""
         if self.given is not None:
             return self.given
         if query.corpus is None:
@@ -46,8 +52,22 @@ class Corpora:
                 "corpus=FILE.jsonl, or take a method that does not retrieve."
             )
         if query.corpus not in self._corpora:
-            self._corpora[query.corpus] = open_corpus(query.corpus)
+            self._corpora[query.corpus] = self._open(query.corpus)
         return self._corpora[query.corpus]
+
+    def pages(self, query: Query) -> tuple[WebPage, ...]:
+        """The pages that come with a query; () where a corpus was given in their place, or it comes without."""
+        own = self.given is None and query.corpus is not None and split_id(query.corpus)[1] is not None
+        return self.reading.pages(query.corpus) if own and query.corpus else ()
+
+    def _open(self, id: str) -> Corpus:
+        """A built corpus, or the chunks of a question's pages; of the latter the oldest are forgotten."""
+        if split_id(id)[1] is None:
+            return open_corpus(id)
+        for old in [known for known in self._corpora if split_id(known)[1] is not None][: -OWN + 1]:
+            for opened in (self._corpora, self._retrievers, self._banks):
+                opened.pop(old, None)
+        return self.reading.corpus(id)
 
     def retriever_of(self, corpus: Corpus) -> Retriever:
         """The retriever over a corpus; its index is built or opened here."""
@@ -63,7 +83,8 @@ class Corpora:
 
     def identity(self) -> dict[str, str]:
         """Fingerprint of the retriever over each corpus used so far, by corpus id."""
-        return {name: retriever.fingerprint for name, retriever in sorted(self._retrievers.items())}
+        shared = {name: of for name, of in self._retrievers.items() if split_id(name)[1] is None}
+        return {name: retriever.fingerprint for name, retriever in sorted(shared.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +98,9 @@ class RetrieveBackend:
 
     def serve(self, asked: Sequence[tuple[Query, Retrieve]]) -> list[Served | CallError]:
         """The passages of each ask; queries over one corpus are searched together."""
-        by_corpus: dict[str, list[int]] = defaultdict(list)
+        by_corpus: dict[str | None, list[int]] = defaultdict(list)
         for i, (query, _) in enumerate(asked):
-            by_corpus[self.corpora.corpus(query).id].append(i)
+            by_corpus[query.corpus if self.corpora.given is None else None].append(i)
         served: dict[int, Served | CallError] = {}
         for positions in by_corpus.values():
             corpus = self.corpora.corpus(asked[positions[0]][0])
@@ -90,6 +111,8 @@ class RetrieveBackend:
         return [served[i] for i in range(len(asked))]
 
     def _search(self, corpus: Corpus, asks: Sequence[Retrieve]) -> list[Reply | CallError]:
+        if not len(corpus):
+            return [Reply([], 0.0) for _ in asks]
         retriever = self.corpora.retriever_of(corpus)
         calls = [Call(retriever.fingerprint, ["retrieve", ask.text, ask.k]) for ask in asks]
 

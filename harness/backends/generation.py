@@ -9,13 +9,11 @@ from typing import Any
 
 from lm_eval_rag.harness.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.driver import Served
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding, Generator
 from lm_eval_rag.harness.journal import Call, Journal, Reply
 from lm_eval_rag.harness.prompts import Prompt
 from lm_eval_rag.harness.types import Query, Step
-
-BYTES_PER_TOKEN = 3  # a cautious guess where a model does not tell its tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,12 @@ def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int 
 
     Args:
         limit: The most tokens of a prompt, beside the model's own context length.
+
+    Raises:
+        UserError: The generator was tuned on prompts of another version.
     """
+    if isinstance(prompt, Prompt):
+        check_version(prompt.template.version, getattr(generator, "prompt_version", None))
     rooms = [room for room in (generator.room(max_tokens), limit) if room is not None]
     lists = [] if isinstance(prompt, str) else [prompt.passages, *(shot.passages for shot in prompt.shots)]
     most = max(map(len, lists), default=0)
@@ -56,6 +59,16 @@ def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int 
     if best is None:
         return CallError(f"the prompt does not fit into {min(rooms)} tokens, even without documents")
     return best
+
+
+def check_version(version: str, tuned: str | None) -> None:
+    """Raise a UserError if a checkpoint ``tuned`` on one version of the prompt is to be given another."""
+    if tuned is not None and version != tuned:
+        raise UserError(
+            f"The generator was tuned on prompts of version {tuned!r}; the method's are of version {version!r}. "
+            f"Allowed is {tuned!r}: give prompt_file= a file of that version, or another gen_pretrained= or gen_peft= "
+            "(`lm-eval-rag train generator` tunes one on the method's prompts)."
+        )
 
 
 @dataclass(frozen=True, slots=True)

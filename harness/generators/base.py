@@ -8,6 +8,8 @@ from typing import Protocol
 
 from lm_eval_rag.harness.errors import CallError
 
+BYTES_PER_TOKEN = 3  # a cautious guess where a model does not tell its tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Decoding:

@@ -1,11 +1,14 @@
 """Which lm_eval model generates, and building it.
 
-``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file. Every other name is one that
-``lm_eval --model`` knows; its arguments are our ``gen_*`` arguments without the prefix.
+``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file; ``tiny_rgft`` is the same
+after rule-guided fine-tuning. Every other name is one that ``lm_eval --model`` knows; its arguments are our ``gen_*``
+arguments without the prefix. ``gen_pretrained=`` takes a folder or a Hub id (``ORG/NAME@REVISION``), and so does
+``gen_peft=``, whose base model is the one that the adapter names unless ``gen_pretrained=`` names another.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,15 +19,29 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.retrieval.checkpoints import checkpoint
+from lm_eval_rag.harness.train.checkpoint import NOTE, Note, read_note
 
 TINY = "tiny"
-TINY_FOLDER = Path(__file__).parent / "rulerag_tiny"
+EMBEDDED = {  # name -> the folder of its checkpoint
+    TINY: Path(__file__).parent / "rulerag_tiny",
+    "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
+}
 KEYS = {  # what needs a key, and the environment variable that holds it
     "openai-chat-completions": "OPENAI_API_KEY",
     "openai-completions": "OPENAI_API_KEY",
     "azure-openai-chat-completions": "AZURE_OPENAI_API_KEY",
     "anthropic-chat": "ANTHROPIC_API_KEY",
     "anthropic-chat-completions": "ANTHROPIC_API_KEY",
+}
+LITELLM = ("litellm", "litellm-chat", "litellm-chat-completions")
+PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and what to do
+    "vllm": (
+        "vllm",
+        "It pins torch and transformers, so make an environment of its own: `pip install lm-eval-rag vllm`; or start "
+        "`vllm serve` there and give generator=local-chat-completions,gen_base_url=... here.",
+    ),
+    **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
 SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size")  # change no answer
@@ -36,9 +53,9 @@ class ModelSpec:
     """An lm_eval model that is not built yet.
 
     Args:
-        name: ``tiny`` or a name of lm_eval's registry.
+        name: ``tiny``, ``tiny_rgft`` or a name of lm_eval's registry.
         arguments: Its arguments; never an API key, which comes from the environment alone.
-        batch_size: Of local models; None for the default (32 for ``tiny``, else 1).
+        batch_size: Of local models; None for the default (32 for embedded ones, else 1).
         device: Of local models; None for lm_eval's choice.
     """
 
@@ -50,7 +67,7 @@ class ModelSpec:
     @cached_property
     def is_chat_api(self) -> bool:
         """Whether it takes messages rather than text."""
-        return "chat" in self.name
+        return "chat" in self.name or self.name == "litellm"
 
     @property
     def is_api(self) -> bool:
@@ -82,21 +99,61 @@ class ModelSpec:
                     f"gen_{given} is refused: arguments are written into the results file. Give the key in the "
                     f"environment variable {KEYS.get(self.name, 'OPENAI_API_KEY')}."
                 )
+        if self.name in LITELLM and "base_url" in self.arguments:
+            raise UserError(
+                f"gen_base_url is not used by generator={self.name}: litellm finds the server by the prefix of "
+                "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
+                "of your own give generator=local-chat-completions."
+            )
         for counted in ("num_concurrent", "max_retries"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
-        if self.name != TINY and self.name not in model_registry:
-            raise unknown("generator", self.name, [TINY, *model_registry.keys()])
+        if self.name not in (*EMBEDDED, *model_registry.keys()):
+            raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
+        if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
+            raise UserError(
+                f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
+                "gen_pretrained= or gen_peft= a checkpoint (`lm-eval-rag train generator` makes one), or another "
+                "generator=."
+            )
         if self.name in KEYS and not os.environ.get(KEYS[self.name]):
             raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
+
+    def check_packages(self) -> None:
+        """Raise a UserError that says what to install where a package is missing that the model needs."""
+        package, how = PACKAGES.get(self.name, (None, ""))
+        if package is not None and find_spec(package) is None:
+            raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
+        if (self.name in EMBEDDED or self.name.startswith("hf")) and None in map(find_spec, ("torch", "transformers")):
+            raise UserError(
+                f"generator={self.name} needs torch and transformers, which are not installed. Install them with "
+                '`pip install "lm-eval-rag[hf]"`, or use a generator behind an API (generator=local-chat-completions), '
+                "or a method without generator (--model rule_vote)."
+            )
+
+    @cached_property
+    def adapter(self) -> Path | None:
+        """The folder of the PEFT adapter, downloaded if need be; None without one."""
+        given = self.arguments.get("peft")
+        return checkpoint(str(given), "adapter gen_peft").folder if given else None
+
+    @cached_property
+    def note(self) -> Note | None:
+        """What ``lm-eval-rag train generator`` noted in the checkpoint; None for a checkpoint of another origin."""
+        if self.adapter is not None:
+            return read_note(self.adapter)
+        given = self.arguments.get("pretrained") or EMBEDDED.get(self.name)
+        if given is None or self.is_api:
+            return None
+        return read_note(Path(given)) if Path(given).is_dir() else _hub_note(*_revised(self.arguments))
 
     @cached_property
     def identity(self) -> list[Any]:
         """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once."""
         arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
-        folders = [TINY_FOLDER] if self.name == TINY else []
+        folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []
         folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
         return [self.name, arguments, [_content(folder) for folder in folders]]
 
@@ -110,13 +167,9 @@ def build(spec: ModelSpec) -> Any:
     from lm_eval.api.registry import get_model
 
     spec.check()
-    name, arguments = spec.name, dict(spec.arguments)
-    if name == TINY:
-        _need_torch()
-        name = "hf"
-        arguments = {"pretrained": str(TINY_FOLDER), "dtype": "float32", **arguments}
-    if name.startswith("hf"):
-        _need_torch()
+    spec.check_packages()
+    name = "hf" if spec.name in EMBEDDED else spec.name
+    arguments = _resolved(spec)
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
     if spec.is_api:  # its threads and its retries are ours, see LMGenerator
         arguments = {**arguments, "num_concurrent": 1, "max_retries": 1}
@@ -131,17 +184,54 @@ def build(spec: ModelSpec) -> Any:
         ) from error
 
 
-def _device(spec: ModelSpec) -> str | None:
-    return "cpu" if spec.name == TINY else None
+def _resolved(spec: ModelSpec) -> dict[str, Any]:
+    """The arguments as lm_eval takes them: folders for names of ours, the adapter's base, the revision by itself."""
+    arguments = dict(spec.arguments)
+    base = spec.name if spec.name in EMBEDDED else None
+    if spec.adapter is not None:
+        arguments["peft"] = str(spec.adapter)
+        base = base or _base_of(spec.adapter)
+    if base is not None:
+        embedded = {"pretrained": str(EMBEDDED[base]), "dtype": "float32"} if base in EMBEDDED else {"pretrained": base}
+        arguments = {**embedded, **arguments}
+    if "@" in str(arguments.get("pretrained", "")) and not Path(arguments["pretrained"]).is_dir():
+        arguments["pretrained"], arguments["revision"] = _revised(arguments)
+    return arguments
 
 
-def _need_torch() -> None:
-    if find_spec("torch") is None or find_spec("transformers") is None:
+def _base_of(adapter: Path) -> str | None:
+    """The base model that an adapter names: a Hub id, a folder, or ``tiny``."""
+    try:
+        named = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError) as error:
         raise UserError(
-            "The generator needs torch and transformers, which are not installed. Install them with "
-            '`pip install "lm-eval-rag[hf]"`, or use a generator behind an API (generator=local-chat-completions), '
-            "or a method without generator (--model rule_vote)."
-        )
+            f"gen_peft={adapter} is no PEFT adapter: its adapter_config.json is missing or damaged ({error}). A model "
+            "that was tuned in full is given with gen_pretrained=."
+        ) from None
+    return str(named) if named else None
+
+
+def _revised(arguments: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Hub id and revision of ``gen_pretrained=ORG/NAME@REVISION``, or of that and ``gen_revision=``."""
+    name, _, revision = str(arguments.get("pretrained", "")).partition("@")
+    return name, revision or arguments.get("revision")
+
+
+def _hub_note(name: str, revision: str | None) -> Note | None:
+    """The note of a checkpoint on the Hub; None where it has none, or the Hub does not say."""
+    if find_spec("huggingface_hub") is None:
+        return None
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return read_note(Path(hf_hub_download(name, NOTE, revision=revision)).parent)
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError):
+        return None  # building the model says what is wrong with its name
+
+
+def _device(spec: ModelSpec) -> str | None:
+    return "cpu" if spec.name in EMBEDDED else None
 
 
 def _content(folder: Path) -> list[list[Any]]:

@@ -14,10 +14,12 @@ from importlib.metadata import version
 from typing import Any
 
 from lm_eval_rag.harness.errors import CallError, UserError
-from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding
 from lm_eval_rag.harness.generators.build import ModelSpec, build
 from lm_eval_rag.harness.generators.network import cut, each, text_of
 from lm_eval_rag.harness.journal import digest
+
+PARAGRAPH = "\n\n"
 
 
 class LMGenerator:
@@ -26,13 +28,16 @@ class LMGenerator:
     Args:
         spec: Which model, with which arguments.
         chat: Send prompts as one user message through the model's chat template; always so for chat APIs.
-        seed: Of sampled draws behind an API: draw n is sent with seed + n.
+        seed: Of sampled draws behind an API and in vLLM: draw n is sent with seed + n.
+        system: An instruction before every prompt: the system message of a chat, else the text's first paragraph.
     """
 
-    def __init__(self, spec: ModelSpec, *, chat: bool = False, seed: int = 0) -> None:
+    def __init__(self, spec: ModelSpec, *, chat: bool = False, seed: int = 0, system: str | None = None) -> None:
         self.spec = spec
         self.chat = chat or spec.is_chat_api
         self.seed = seed
+        self.system = system
+        self._counted: dict[tuple[bool, str | None], int] = {}
 
     @cached_property
     def lm(self) -> Any:
@@ -48,8 +53,13 @@ class LMGenerator:
 
     @property
     def fingerprint(self) -> str:
-        """Name, arguments, content of a local folder, chat or not, seed, and the library's version."""
-        return digest([self.spec.identity, self.chat, self.seed, version("lm_eval")])
+        """Name, arguments, content of a local folder, chat or not, seed, system instruction, the library's version."""
+        return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval")])
+
+    @property
+    def prompt_version(self) -> str | None:
+        """The version of the prompt that its checkpoint was tuned on; None where it was tuned on none of ours."""
+        return self.spec.note.prompt if self.spec.note else None
 
     @property
     def batch(self) -> int:
@@ -95,23 +105,31 @@ class LMGenerator:
         return None if self.lm.tokenizer is None else len(TemplateAPI.tok_encode(self.lm, text))
 
     def room(self, max_tokens: int) -> int | None:
-        """The context length (``gen_max_length`` where an API does not tell) less the chat template and the reply."""
+        """The context length (``gen_max_length`` where an API does not tell) less what goes around and the reply."""
         if self.is_api and "max_length" not in self.spec.arguments:
             return None
         length = getattr(self.lm, "max_length", None)
         return None if length is None else int(length) - self._around - max_tokens
 
-    @cached_property
+    @property
     def _around(self) -> int:
-        """Tokens that the chat template adds to a prompt."""
-        around = self._wrap("") if self.chat else ""
-        return (self.count_tokens(around) or 0) if around and isinstance(around, str) else 0
+        """Tokens that the chat template and the system instruction add to a prompt."""
+        key = (self.chat, self.system)
+        if key not in self._counted:
+            around = self._wrap("") if self.chat or self.system else ""
+            text = around if isinstance(around, str) else self.system or ""  # messages: their template is the server's
+            counted = self.count_tokens(text) if text else 0
+            self._counted[key] = len(text.encode()) // BYTES_PER_TOKEN if counted is None else counted
+        return self._counted[key]
 
     def _wrap(self, prompt: str) -> Any:
+        """The prompt as it is sent; where there is no chat, the instruction ends in white space or an empty line."""
+        system = self.system or ""
         if not self.chat:
-            return prompt
+            return f"{system}{'' if not system or system[-1].isspace() else PARAGRAPH}{prompt}"
+        messages = [{"role": "system", "content": system}] if system else []
         try:
-            return self.lm.apply_chat_template([{"role": "user", "content": prompt}])
+            return self.lm.apply_chat_template([*messages, {"role": "user", "content": prompt}])
         except (ValueError, NotImplementedError) as error:
             raise UserError(
                 f"generator={self.spec.name} has no chat template ({error}). Run without --apply_chat_template."
@@ -121,8 +139,10 @@ class LMGenerator:
         options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
         if decoding.temperature > 0:
             options |= {"do_sample": True, "temperature": decoding.temperature}
-            if self.is_api:
+            if self.is_api or self.spec.name == "vllm":  # hf follows lm_eval's --seed
                 options["seed"] = self.seed + draw
+        elif not self.is_api:
+            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
         return options
 
     def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:

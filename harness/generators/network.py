@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -35,7 +36,7 @@ def each(
         for tried in range(1, tries + 1):
             try:
                 return call(request)
-            except (RequestException, CallError) as error:
+            except (RequestException, CallError, *_clients_errors()) as error:
                 hopeless = _hopeless(error, last=tried == tries)
                 if hopeless:
                     ended.set()
@@ -76,6 +77,12 @@ def cut(text: str, stops: Sequence[str]) -> str:
     return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
 
 
+def _clients_errors() -> tuple[type[Exception], ...]:
+    """What a client library raises in place of requests' exceptions: litellm's errors are openai's."""
+    openai = sys.modules.get("openai")
+    return (openai.OpenAIError,) if openai else ()
+
+
 def _hopeless(error: Exception, *, last: bool) -> UserError | None:
     """What ends the run: a refusal at once, and a server that nobody can reach after the last try."""
     from requests import ConnectionError
@@ -84,7 +91,7 @@ def _hopeless(error: Exception, *, last: bool) -> UserError | None:
     if _status(error) in REFUSED:
         return UserError(
             f"The generator's server refused the request: {_words(error)}. Check the base URL, the model's name "
-            "and the key in the environment (OPENAI_API_KEY). The same command again asks only what is missing."
+            "and the key in the environment (such as OPENAI_API_KEY). The same command again asks only what is missing."
         )
     reason = getattr(error.args[0], "reason", None) if error.args else None
     if last and isinstance(error, ConnectionError) and isinstance(reason, (NewConnectionError, ConnectTimeoutError)):
@@ -96,7 +103,8 @@ def _hopeless(error: Exception, *, last: bool) -> UserError | None:
 
 
 def _status(error: Exception) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)
+    told: int | None = getattr(getattr(error, "response", None), "status_code", getattr(error, "status_code", None))
+    return told
 
 
 def _transient(error: Exception) -> bool:
@@ -113,6 +121,10 @@ def _pause(error: Exception, wait: float) -> float:
 
 def _words(error: Exception) -> str:
     """The error, and what the server said; not about keys, which it may repeat."""
+    from requests import RequestException
+
+    if not isinstance(error, (RequestException, CallError)):  # its text holds what the server said
+        return f"{type(error).__name__}" if _status(error) in (401, 403) else " ".join(str(error).split())[:300]
     response = getattr(error, "response", None)
     said = "" if response is None or response.status_code in (401, 403) else response.text.strip()[:200]
     return f"{error}{': ' + said if said else ''}"

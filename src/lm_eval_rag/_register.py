@@ -21,6 +21,8 @@ METHODS = {
     "standard_rag": "lm_eval_rag.methods.standard_rag:standard_rag",
     "rulerag_icl": "lm_eval_rag.methods.rulerag_icl:rulerag_icl",
     "rule_vote": "lm_eval_rag.methods.rule_vote:rule_vote",
+    "rulerag_ft": "lm_eval_rag.methods.rulerag_ft:rulerag_ft",
+    "rulerag_gpt35": "lm_eval_rag.methods.rulerag_gpt35:rulerag_gpt35",
 }
 
 # entry point group of lm_eval -> name -> target, exactly as in pyproject.toml

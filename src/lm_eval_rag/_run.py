@@ -9,6 +9,7 @@ from typing import Any
 from lm_eval_rag._register import METHODS
 from lm_eval_rag.harness.errors import unknown
 from lm_eval_rag.harness.generators.base import Generator
+from lm_eval_rag.harness.parameters import preset_of
 from lm_eval_rag.harness.run import run as run_method
 from lm_eval_rag.harness.types import Answer, Query, Trace
 
@@ -17,7 +18,7 @@ def run(
     method: str | Callable[..., Any],
     questions: Iterable[str | Query],
     *,
-    generator: Generator | str | None = "tiny",
+    generator: Generator | str | None = None,
     **options: Any,
 ) -> list[tuple[Answer, Trace]]:
     """Run a method on one's own questions.
@@ -25,8 +26,9 @@ def run(
     Args:
         method: Name of a method (``rulerag_icl``), or a generator function of one's own.
         questions: Texts or queries.
-        generator: A generator, or the name of one; it is built only if the method asks for it.
-        options: ``corpus``, ``rules``, ``examples``, ``retriever``, ``journal``, ``decoding`` as in
+        generator: A generator, or the name of one; None for the method's own, else ``tiny``. It is built only if the
+            method asks for it.
+        options: ``corpus``, ``rules``, ``examples``, ``retriever`` (and ``retriever_*``), ``kg``, ``journal``, ``decoding`` as in
             :func:`lm_eval_rag.harness.run.run`, and the method's own parameters.
 
     Returns:
@@ -35,7 +37,9 @@ def run(
     Raises:
         UserError: Unknown method or parameter, or an ask that nothing serves.
     """
-    return run_method(_find(method) if isinstance(method, str) else method, questions, generator=generator, **options)
+    found = _find(method) if isinstance(method, str) else method
+    generator = generator or preset_of(found, {}).get("generator", "tiny")
+    return run_method(found, questions, generator=generator, **options)
 
 
 def _find(name: str) -> Callable[..., Any]:

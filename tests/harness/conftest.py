@@ -144,3 +144,35 @@ def write_run() -> Iterator[Callable[..., Path]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # a second a run, of no interest here
         yield make
+
+
+@pytest.fixture(scope="session")
+def little_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random BERT of two layers with its pooler, and a tokenizer of whole words and letters."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("little_bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "query", "passage", ":", *(f"w{i}" for i in range(40))]
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    transformers.BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = transformers.BertConfig(
+            vocab_size=len(words), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
+            max_position_embeddings=64, initializer_range=0.5,
+        )  # fmt: skip
+        transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def wider_llama(little_llama: Path, tmp_path: Path) -> Path:
+    """The same, of width 64: what holds weights in 4 bits wants rows of 64 numbers or more."""
+    pytest.importorskip("bitsandbytes")
+    transformers = pytest.importorskip("transformers")
+    base = shutil.copytree(little_llama, tmp_path / "base")
+    config = transformers.LlamaConfig.from_pretrained(
+        base, hidden_size=64, intermediate_size=64, head_dim=32, initializer_range=0.1
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(base)
+    return base

@@ -1,0 +1,36 @@
+"""Calculations: quicker than the journal would be, so the journal is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from lm_eval_rag.harness.asks import Calculate
+from lm_eval_rag.harness.calculate import calculate
+from lm_eval_rag.harness.calculate_values import Calculation, CalculationError, written
+from lm_eval_rag.harness.driver import Served
+from lm_eval_rag.harness.errors import CallError
+from lm_eval_rag.harness.types import Query, Step
+
+
+@dataclass(frozen=True, slots=True)
+class CalculateBackend:
+    """Serves Calculate; what is refused is a reply with the reason, and a step of the trace."""
+
+    batch: int = 4096
+    costly: bool = False
+
+    def serve(self, asked: Sequence[tuple[Query, Calculate]]) -> list[Served | CallError]:
+        """The value of each expression, or why it has none."""
+        return [_served(ask.expression) for _, ask in asked]
+
+
+def _served(expression: str) -> Served:
+    began = perf_counter()
+    try:
+        found = Calculation(expression, written(calculate(expression)))
+        told = found.value
+    except CalculationError as error:
+        found, told = Calculation(expression, refused=error.reason), f"refused: {error}"
+    return Served(found, Step("Calculate", expression[:1000], told, seconds=perf_counter() - began))

@@ -1,0 +1,170 @@
+"""The values that expressions have, and the operators and functions over them, each bounded (see :mod:`.calculate`)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal, get_args
+
+LARGEST = 1e30  # of any number on the way
+MAX_DIGITS = 12  # that are shown of a number with a fraction
+
+Reason = Literal[
+    "empty", "too long", "too deep", "not an expression", "unknown name", "wrong type", "division by zero",
+    "too large", "no real number", "no date",
+]  # fmt: skip
+REASONS: tuple[str, ...] = get_args(Reason)
+Value = int | float | bool | str | date | timedelta | tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """What became of an expression: its value in words, or the reason (of :data:`REASONS`) why it has none."""
+
+    expression: str
+    value: str = ""
+    refused: str = ""
+
+
+class CalculationError(ValueError):
+    """An expression that is refused; ``reason`` is one of :data:`REASONS`."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(f"{reason}{': ' if detail else ''}{detail}")
+        self.reason = reason
+
+
+def written(value: Value) -> str:
+    """A value in words: at most 12 digits where it is not whole, ISO dates, spans in days."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(written, value))}]"
+    if isinstance(value, timedelta):
+        return f"{value.days} days"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.{MAX_DIGITS}g}"
+    return str(value)
+
+
+def read(digits: str) -> int | float:
+    """A number as written, with underscores between digits."""
+    value = float(digits.replace("_", ""))
+    bounded(value)
+    return int(digits.replace("_", "")) if digits.replace("_", "").isdigit() else value
+
+
+def bounded(value: Value) -> Value:
+    """The value, unless it is no real number or one above :data:`LARGEST`."""
+    if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
+        raise CalculationError("no real number")
+    if isinstance(value, int | float) and abs(value) > LARGEST:
+        raise CalculationError("too large", f"above {LARGEST:g}")
+    return value
+
+
+def number(value: Value) -> int | float:
+    """The value, unless it is no number; True is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CalculationError("wrong type", f"{type(value).__name__} where a number is needed")
+    return value
+
+
+def fit(left: Value, right: Value) -> tuple[Any, Any]:
+    """Both sides of a sign: numbers, or dates and spans as far as Python's own date and timedelta go."""
+    if any(isinstance(side, date | timedelta) for side in (left, right)):
+        return left, right
+    return number(left), number(right)
+
+
+def power(base: float, exponent: float) -> Value:
+    """The size is told before anything is multiplied: 9**9**9 would never end."""
+    if base < 0 and not float(exponent).is_integer():
+        raise CalculationError("no real number", "a root of a negative number")
+    size = abs(base)
+    if size and exponent * math.log10(size) > math.log10(LARGEST):
+        raise CalculationError("too large", f"above {LARGEST:g}")
+    if size > 1 and exponent < 0:
+        base = float(base)  # whole numbers to negative powers would be huge on the way
+    return bounded(base**exponent)
+
+
+def _one(parts: Sequence[Value], name: str) -> Value:
+    if len(parts) != 1:
+        raise CalculationError("wrong type", f"{name} takes one value, {len(parts)} were given")
+    return parts[0]
+
+
+def _among(parts: Sequence[Value], name: str) -> Sequence[Value]:
+    """The values of min, max: those of a list, or all arguments."""
+    chosen = parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
+    if not chosen or any(isinstance(part, tuple) for part in chosen):
+        raise CalculationError("wrong type", f"{name} takes one value or more, or a list of them")
+    return chosen
+
+
+def _sum(parts: Sequence[Value]) -> Value:
+    listed = _one(parts, "sum")
+    if not isinstance(listed, tuple):
+        raise CalculationError("wrong type", "sum takes a list")
+    numbers = [number(part) for part in listed]
+    return sum(numbers) if all(isinstance(n, int) for n in numbers) else math.fsum(numbers)
+
+
+def _len(parts: Sequence[Value]) -> Value:
+    given = _one(parts, "len")
+    if not isinstance(given, tuple | str):
+        raise CalculationError("wrong type", "len takes a list or a text")
+    return len(given)
+
+
+def _round(parts: Sequence[Value]) -> Value:
+    digits = parts[1] if len(parts) == 2 else 0
+    if len(parts) not in (1, 2) or isinstance(digits, bool) or not isinstance(digits, int) or abs(digits) > 30:
+        raise CalculationError("wrong type", "round takes a number and, at most, a number of digits")
+    value = round(number(parts[0]), digits)
+    return value if len(parts) == 2 else int(value)
+
+
+def _abs(parts: Sequence[Value]) -> Value:
+    given = _one(parts, "abs")
+    return abs(given) if isinstance(given, timedelta) else abs(number(given))
+
+
+def _date(parts: Sequence[Value]) -> Value:
+    """``date(2024, 2, 28)`` or ``date("2024-02-28")``; hours and what follows are not read."""
+    try:
+        if len(parts) == 1 and isinstance(parts[0], str):
+            return date.fromisoformat(parts[0].strip()[:10])
+        year, month, day = (int(number(part)) for part in parts[:3])
+        return date(year, month, day)
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, CalculationError):
+            raise
+        raise CalculationError("no date", str(error)) from None
+
+
+def _timedelta(parts: Sequence[Value]) -> Value:
+    return timedelta(days=number(_one(parts, "timedelta")))
+
+
+CONSTANTS: dict[str, Value] = {"True": True, "False": False}
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod,
+}  # fmt: skip
+FIELDS: dict[type, dict[str, Callable[[Any], int]]] = {
+    date: {name: operator.attrgetter(name) for name in ("year", "month", "day")},
+    timedelta: {"days": operator.attrgetter("days")},
+}
+FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
+    "min": lambda parts: min(_among(parts, "min")),
+    "max": lambda parts: max(_among(parts, "max")),
+    "sum": _sum, "round": _round, "abs": _abs, "len": _len,
+    "date": _date, "datetime": _date, "datetime.date": _date, "datetime.datetime": _date,
+    "timedelta": _timedelta, "datetime.timedelta": _timedelta,
+}  # fmt: skip

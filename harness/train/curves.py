@@ -1,0 +1,39 @@
+"""Training curves: every row as JSON, and a picture where matplotlib is installed (extra ``train``)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+AXES = ("step", "epoch", "seconds")  # columns that are no curves of their own
+
+
+def write_curves(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write ``curves.json``, and ``curves.png`` with one panel a column over ``step``.
+
+    Args:
+        rows: One mapping a log entry, with ``step`` and the numbers that were logged there.
+    """
+    (folder / "curves.json").write_text(json.dumps(list(rows), indent=1) + "\n", encoding="utf-8")
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in AXES))
+    if not names:
+        return
+    if find_spec("matplotlib") is None:
+        log.info('No picture of the curves: matplotlib is missing (`pip install "lm-eval-rag[train]"`).')
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 2.2 * len(names)), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, name in zip(figure.subplots(len(names), squeeze=False)[:, 0], names, strict=True):
+        points = [(row["step"], row[name]) for row in rows if name in row]
+        axes.plot(*zip(*points, strict=True), marker="." if len(points) < 50 else "")
+        axes.set_ylabel(name)
+    axes.set_xlabel("step")
+    figure.savefig(folder / "curves.png", dpi=120)

@@ -1,0 +1,129 @@
+"""``lm-eval-rag train generator``: its options, and a run of them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.arguments import Setup, read_arguments
+from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.generators.build import EMBEDDED, TINY
+from lm_eval_rag.harness.parameters import defaults, preset_of
+from lm_eval_rag.harness.train.generator import Settings, train_generator
+from lm_eval_rag.harness.train.presets import PRESETS, Preset
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``lm-eval-rag train generator``."""
+    add = parser.add_argument
+    add("--task", action="append", required=True, help="whose F_G to learn from; may be given several times")
+    add(
+        "--out",
+        type=Path,
+        help="the checkpoint's folder (default: in checkpoints/); a run that was cut off goes on there",
+    )
+    add("--base", default=TINY, help="tiny, a folder or a Hub id (default: tiny)")
+    add("--mode", choices=("rgft", "ssft"), default="rgft", help="with rules, or the same without them")
+    add("--preset", help=f"hyperparameters: {', '.join(PRESETS)} (default: tiny for tiny, else llama2_7b)")
+    add("--method", default="rulerag_ft", help="whose prompts (default: rulerag_ft)")
+    add("--method-args", default="", help="its parameters, as in --model_args: k=10,join=replace")
+    add("--retriever", help="which finds the documents (default: the method's own)")
+    add("--retriever-adapter", help="its checkpoint (default: that of the mode)")
+    add("--rows", default="2048", help="questions of each task, drawn by the seed, or 'all' (default: 2048)")
+    add("--dev", type=int, default=200, help="questions of each task held out to choose the checkpoint (default: 200)")
+    add("--lora", action="store_true", default=None, help="tune an adapter")
+    add("--full", action="store_false", dest="lora", help="tune all weights")
+    add("--four-bit", action=BooleanOptionalAction, default=None, help="hold the base model in 4 bits")
+    add("--epochs", type=int, help="(default: the preset's)")
+    add("--eval-every", type=int, help="epochs between two looks at the dev questions (default: the preset's)")
+    add("--learning-rate", type=float, help="(default: the preset's)")
+    add("--batch-size", type=int, help="prompts a step, over all devices (default: the preset's)")
+    add("--sequence-length", type=int, help="the most tokens of prompt and answer (default: the preset's)")
+    add("--accumulate", type=int, default=1, help="parts that a step's prompts are read in (default: 1)")
+    add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="what it computes in (default: bfloat16)")
+    add("--device", choices=("cpu",), help="(default: a GPU where there is one)")
+    add("--seed", type=int, default=0)
+
+
+def train_generator_main(args: Namespace, build: Callable[[str], str]) -> int:
+    """Run ``lm-eval-rag train generator``.
+
+    Args:
+        build: Builds a task's corpus and returns its id.
+
+    Raises:
+        UserError: As :func:`train_generator`; an unknown task, method or preset.
+    """
+    settings = read_settings(args)
+    settings.check()
+    setup = read_setup(args)
+    corpora = {task: build(task) for task in dict.fromkeys(args.task)}
+    out = args.out or Path("checkpoints") / "-".join([Path(args.base).name, args.mode, *corpora])
+    results = train_generator(settings, setup, corpora, out)
+    em, before, epoch = results["dev_em"], results["dev_em_before"], results["epoch"]
+    sys.stdout.write(f"{out}: dev EM {em:.1f} at epoch {epoch:g}, {before:.1f} before training\n")
+    return 0
+
+
+def read_settings(args: Namespace) -> Settings:
+    """The settings that the options say: the preset's, but for those given."""
+    name = args.preset or ("tiny" if args.base in EMBEDDED else "llama2_7b")
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    given = {field.name: getattr(args, field.name, None) for field in fields(Preset)}
+    if args.lora is False and args.four_bit is None:
+        given["four_bit"] = False
+    if args.rows != "all" and not args.rows.isdigit():
+        raise UserError(f"--rows {args.rows} is not allowed: give a whole number of 1 or more, or 'all'.")
+    return Settings(
+        base=args.base,
+        mode=args.mode,
+        preset=replace(PRESETS[name], **{key: value for key, value in given.items() if value is not None}),
+        rows=None if args.rows == "all" else int(args.rows),
+        dev=args.dev,
+        accumulate=args.accumulate,
+        dtype=args.dtype,
+        device=args.device,
+        seed=args.seed,
+    )
+
+
+def read_setup(args: Namespace) -> Setup:
+    """The method with its parameters, and the retriever; without rules in the mode ``ssft``."""
+    from lm_eval.utils import simple_parse_args_string
+
+    method = _method(args.method)
+    given: dict[str, Any] = {**simple_parse_args_string(args.method_args), "generator": TINY, "seed": args.seed}
+    if args.retriever:
+        given["retriever"] = args.retriever
+    if args.retriever_adapter:
+        given["retriever_adapter"] = args.retriever_adapter
+    elif "retriever_adapter" in preset_of(method, given):
+        given["retriever_adapter"] = args.mode
+    if args.mode == "ssft" and (given.setdefault("n_rules", 0) or "n_rules" not in defaults(method)):
+        raise UserError(
+            f"--mode ssft is training without rules: --method-args may not give n_rules={given['n_rules']}, and "
+            f"--method {args.method} must have n_rules."
+        )
+    return read_arguments(args.method, method, given)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """The generator function of a method, by the name that ``lm_eval --model`` knows."""
+    import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
+    from lm_eval.api.registry import get_model, model_registry
+
+    if name not in model_registry:
+        raise unknown("method", name, model_registry.keys())
+    method = getattr(get_model(name), "method", None)
+    if method is None:
+        raise UserError(f"--method {name} is a model of lm_eval, not a method of ours. Give rulerag_ft, for example.")
+    found: Callable[..., Any] = method
+    return found

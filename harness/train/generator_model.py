@@ -1,0 +1,147 @@
+"""The base model of a fine-tuning, with its adapter if it gets one, and as the generator that answers the dev split."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.build import EMBEDDED, ModelSpec
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.train.presets import Preset
+from lm_eval_rag.harness.train.prompts import Row
+
+log = logging.getLogger(__name__)
+IGNORED = -100  # a label that the loss leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in training, its tokenizer, and the same model as the generator that an evaluation would use."""
+
+    model: Any
+    tokenizer: Any
+    generator: LMGenerator
+
+    def encode(self, row: Row) -> dict[str, list[int]]:
+        """``input_ids`` of prompt, answer and end token, and ``labels``: those of the answer and the end token alone.
+
+        The prompt's tokens are those that the generator reads; the answer's are those that follow them.
+        """
+        read = self.generator.lm.tok_encode
+        prompt, whole = read(row.prompt), read(f"{row.prompt} {row.answer}")
+        answer = whole[len(prompt) :]
+        if whole[: len(prompt)] != prompt:
+            answer = self.tokenizer.encode(f" {row.answer}", add_special_tokens=False)
+        answer = [*answer, self.tokenizer.eos_token_id]
+        return {"input_ids": [*prompt, *answer], "labels": [*[IGNORED] * len(prompt), *answer]}
+
+    def answer(self, rows: Sequence[Row], decoding: Decoding) -> list[str]:
+        """The model's answers, as in an evaluation."""
+        self.model.eval()
+        texts = self.generator.generate([row.prompt for row in rows], decoding, [0] * len(rows)) if rows else []
+        self.model.train()
+        return [str(text).strip() for text in texts]
+
+
+def load(base: str, preset: Preset, *, dtype: str, device: str | None, seed: int) -> Loaded:
+    """Load the base model in ``dtype``; with ``preset.lora`` all its weights stay as they are, but for an adapter's.
+
+    Raises:
+        UserError: There is no such model, its tokenizer has no end token, or several GPUs and one process.
+    """
+    from lm_eval.models.huggingface import HFLM
+    from transformers import set_seed
+
+    set_seed(seed)
+    place = _place(device)
+    tokenizer = _tokenizer(base)
+    model = _adapted(_base(base, preset, dtype, place), base, preset)
+    generator = LMGenerator(ModelSpec("hf", {"pretrained": base}))
+    generator.lm = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=max(preset.batch_size, 1))
+    return Loaded(model, tokenizer, generator)
+
+
+def _place(device: str | None) -> str:
+    """``cpu``, or the GPU of this process."""
+    import torch
+
+    if device == "cpu" or not torch.cuda.is_available():
+        return "cpu"
+    if torch.cuda.device_count() > 1 and "LOCAL_RANK" not in os.environ:
+        raise UserError(
+            f"This one process sees {torch.cuda.device_count()} GPUs. Use them all with `accelerate launch "
+            "--no_python lm-eval-rag train generator ...`, or one with CUDA_VISIBLE_DEVICES=0."
+        )
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+
+
+def _tokenizer(base: str) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(EMBEDDED.get(base, base))
+    except (OSError, ValueError) as error:
+        raise _missing(base, error) from None
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            f"The tokenizer of {base} has no end token, so that answers could not end. Set eos_token in its "
+            "tokenizer_config.json."
+        )
+    if tokenizer.pad_token_id is None:
+        log.warning("The tokenizer of %s has no padding token; its end token pads, outside the loss.", base)
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
+    """The model on its device, in 4 bits (NF4) if so wanted."""
+    import torch
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    options: dict[str, Any] = {"dtype": getattr(torch, dtype)}
+    if preset.four_bit:
+        from lm_eval_rag.harness.extras import need
+
+        need("A base model in 4 bits", "train", "bitsandbytes")
+        options["device_map"] = {"": place}
+        options["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=options["dtype"]
+        )
+    try:
+        model = AutoModelForCausalLM.from_pretrained(EMBEDDED.get(base, base), **options)
+    except (OSError, ValueError) as error:
+        raise _missing(base, error) from None
+    if not preset.four_bit:
+        return model.to(place)
+    for module in model.modules():  # the form that bitsandbytes gives weights for inference on CPUs has no gradient
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
+    return model
+
+
+def _adapted(model: Any, base: str, preset: Preset) -> Any:
+    if not preset.lora:
+        return model
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=preset.lora_r, lora_alpha=preset.lora_alpha, lora_dropout=preset.lora_dropout, task_type="CAUSAL_LM"
+    )
+    try:
+        adapted = get_peft_model(model, config)
+    except ValueError as error:
+        raise UserError(f"No LoRA adapter fits {base}: {error}. Give --full.") from None
+    config.base_model_name_or_path = base  # for the embedded one a name, not a path of this machine
+    return adapted
+
+
+def _missing(base: str, error: Exception) -> UserError:
+    return UserError(
+        f"The base model {base!r} cannot be loaded: {str(error).splitlines()[0]} Give --base tiny, a "
+        "folder in transformers format, or a Hub id that this machine can reach or has downloaded before."
+    )

@@ -1,0 +1,264 @@
+"""TRL's trainer around our rows: batches of like length, weights learnt in full precision, the dev split, resuming."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring.case import read_case
+from lm_eval_rag.harness.train.generator_model import Loaded
+from lm_eval_rag.harness.train.generator_outcome import Outcome
+from lm_eval_rag.harness.train.prompts import Row
+
+if TYPE_CHECKING:
+    from lm_eval_rag.harness.train.generator import Settings
+
+log = logging.getLogger(__name__)
+SAVE_EVERY = 120.0  # seconds between two states, at least
+POOL = 50  # batches that are sorted by length together
+
+
+def fit_model(
+    settings: Settings, loaded: Loaded, rows: Sequence[Row], dev: Sequence[Row], outcome: Outcome
+) -> dict[str, Any]:
+    """Tune the model; returns what was measured.
+
+    Raises:
+        UserError: The loss is no number.
+    """
+    from datasets import Dataset
+
+    encoded = [loaded.encode(row) for row in rows]
+    looks = _looks(settings, loaded, dev, outcome)
+    trainer = _trainer(settings)(
+        model=loaded.model,
+        args=_arguments(settings, outcome, math.ceil(len(rows) / settings.preset.batch_size)),
+        train_dataset=Dataset.from_list(encoded),
+        processing_class=loaded.tokenizer,
+        callbacks=[looks],
+        optimizers=(precise_adamw([p for p in loaded.model.parameters() if p.requires_grad]), None),
+    )
+    looks.trainer = trainer
+    state = outcome.last_state()
+    if state:
+        log.info("Going on from %s.", state.name)
+    trainer.train(resume_from_checkpoint=str(state) if state else None)
+    trainer.accelerator.wait_for_everyone()
+    results: dict[str, Any] = looks.results()
+    if not trainer.is_world_process_zero():
+        return results
+    outcome.curves(looks.curve())
+    return outcome.finish(results)
+
+
+def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
+    """All positions once, in an order in which ``batch`` neighbours are of like length; the batches are shuffled.
+
+    Args:
+        seed: Of the order: the same seed gives the same order.
+    """
+    import random
+
+    rng = random.Random(seed)
+    order = rng.sample(range(len(lengths)), len(lengths))
+    batches, size = [], POOL * batch
+    for start in range(0, len(order), size):
+        pool = sorted(order[start : start + size], key=lambda i: lengths[i])
+        batches += [pool[i : i + batch] for i in range(0, len(pool), batch)]
+    rng.shuffle(batches)
+    batches.sort(key=lambda part: len(part) < batch)  # short ones last, so that all others stay whole
+    return [position for part in batches for position in part]
+
+
+def precise_adamw(weights: Sequence[Any]) -> Any:
+    """AdamW that learns in float32 whatever the weights' own type: bfloat16 would lose small steps.
+
+    The weights are copies, rounded after every step; the state holds the originals.
+    """
+    import torch
+
+    class PreciseAdamW(torch.optim.AdamW):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.copies = list(weights)
+            super().__init__([weight.detach().float().clone() for weight in weights], weight_decay=0.0)
+
+        @property
+        def originals(self) -> list[Any]:
+            held: list[Any] = self.param_groups[0]["params"]
+            return held
+
+        @torch.no_grad()  # type: ignore[untyped-decorator]
+        def step(self, closure: Any = None) -> None:
+            for original, copy in zip(self.originals, self.copies, strict=True):
+                original.grad = None if copy.grad is None else copy.grad.float()
+            super().step(closure)
+            torch._foreach_copy_(self.copies, self.originals)
+
+        def zero_grad(self, set_to_none: bool = True) -> None:
+            for weight in (*self.originals, *self.copies):
+                weight.grad = None
+
+        def state_dict(self) -> dict[str, Any]:
+            return {**super().state_dict(), "originals": [original.detach() for original in self.originals]}
+
+        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+            kept = dict(state_dict)
+            held = kept.pop("originals")
+            super().load_state_dict(kept)
+            with torch.no_grad():
+                for original, copy, value in zip(self.originals, self.copies, held, strict=True):
+                    original.copy_(value)
+                    copy.copy_(value)
+
+    return PreciseAdamW()
+
+
+def _trainer(settings: Settings) -> Any:
+    """TRL's trainer, whose rows come in our order and whose loss must be a number."""
+    from torch.utils.data import Sampler
+    from trl import SFTTrainer
+
+    class Grouped(Sampler):  # type: ignore[misc]
+        def __init__(self, lengths: Sequence[int]) -> None:
+            self.lengths, self.epoch = lengths, 0
+
+        def set_epoch(self, epoch: int) -> None:
+            self.epoch = epoch
+
+        def __len__(self) -> int:
+            return len(self.lengths)
+
+        def __iter__(self) -> Iterator[int]:
+            return iter(length_grouped(self.lengths, settings.preset.batch_size, (settings.seed << 16) + self.epoch))
+
+    class Trainer(SFTTrainer):  # type: ignore[misc]
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+            return Grouped([len(ids) for ids in self.train_dataset["input_ids"]])
+
+        def training_step(self, *args: Any, **kwargs: Any) -> Any:
+            loss = super().training_step(*args, **kwargs)
+            if not math.isfinite(float(loss)):
+                raise UserError(
+                    f"The loss at step {self.state.global_step + 1} is {float(loss)}: training stops. The best "
+                    f"checkpoint so far, if an epoch was done, stays in the folder. Give a lower --learning-rate than "
+                    f"{settings.preset.learning_rate:g} or --dtype float32, and another --out."
+                )
+            return loss
+
+    return Trainer
+
+
+def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
+    """The trainer's arguments; ``steps`` is their number in an epoch."""
+    import os
+
+    from trl import SFTConfig
+
+    preset, world = settings.preset, int(os.environ.get("WORLD_SIZE", "1"))
+    return SFTConfig(
+        output_dir=str(outcome.state),
+        num_train_epochs=preset.epochs,
+        learning_rate=preset.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=preset.warmup,
+        per_device_train_batch_size=max(1, preset.batch_size // (world * settings.accumulate)),
+        gradient_accumulation_steps=settings.accumulate,
+        bf16=False,  # the model is in the type it computes in
+        fp16=False,
+        use_cpu=settings.device == "cpu",
+        seed=settings.seed,
+        max_length=None,
+        gradient_checkpointing=preset.four_bit,
+        save_strategy="no",  # the callback says when
+        save_total_limit=1,
+        logging_steps=max(1, min(10, steps * preset.epochs // 50)),
+        logging_nan_inf_filter=False,
+        report_to="none",
+    )
+
+
+def _looks(settings: Settings, loaded: Loaded, dev: Sequence[Row], outcome: Outcome) -> Any:
+    """The callback that looks at the dev split, keeps what is best, and has states saved."""
+    from accelerate.utils import gather_object
+    from transformers import TrainerCallback
+
+    class Looks(TrainerCallback):  # type: ignore[misc]
+        trainer: Any = None
+        saved = began = time.monotonic()
+        before = 0.0
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self.saved = self.began = time.monotonic()
+            self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
+            if not any("dev_em" in row for row in state.log_history):
+                self._look(state)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if time.monotonic() - self.saved > SAVE_EVERY:
+                control.should_save = True
+
+        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self.saved = time.monotonic()
+
+        def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            epoch = round(state.epoch)
+            if epoch % settings.preset.eval_every == 0 or epoch == settings.preset.epochs:
+                self._look(state)
+                control.should_save = True
+
+        def _look(self, state: Any) -> None:
+            """Answer the dev split; keep the checkpoint if it is better than all after training began."""
+            scores = self._scores()
+            em = sum(scores.values()) / len(scores)
+            seconds = round(self.before + time.monotonic() - self.began, 1)
+            row = {"epoch": round(state.epoch or 0.0, 4), "step": state.global_step, "dev_em": em, "seconds": seconds}
+            row |= {f"dev_em_{task}": score for task, score in scores.items()}
+            before = [old["dev_em"] for old in state.log_history if "dev_em" in old and old["step"]]
+            state.log_history.append(row)
+            log.info("epoch %g: dev EM %.1f", row["epoch"], em)
+            if not state.is_world_process_zero:
+                return
+            outcome.curves(self.curve())
+            if state.global_step and em > max(before, default=-1.0):
+                outcome.keep(loaded.model, loaded.tokenizer, self.results())
+
+        def _scores(self) -> dict[str, float]:
+            """Exact match of each task in percent; the processes share the questions."""
+            share = dev[self.trainer.args.process_index :: self.trainer.args.world_size]
+            texts = loaded.answer(share, Decoding())
+            hits = [
+                (row.question.task, METRICS["em"].of(read_case({"answers": row.question.answers}, text, None)))
+                for row, text in zip(share, texts, strict=True)
+            ]
+            by_task: dict[str, list[float]] = defaultdict(list)
+            for task, hit in sorted(gather_object(hits)):
+                by_task[task].append(hit)
+            return {task: round(100 * sum(part) / len(part), 2) for task, part in by_task.items()}
+
+        def curve(self) -> list[dict[str, Any]]:
+            """Losses and dev scores by step."""
+            names = ("step", "epoch", "loss", "learning_rate", "seconds")
+            rows = [row for row in self.trainer.state.log_history if "loss" in row or "dev_em" in row]
+            return [{k: v for k, v in row.items() if k in names or k.startswith("dev_em")} for row in rows]
+
+        def results(self) -> dict[str, Any]:
+            """The best look after training began, and the one before."""
+            looks = [row for row in self.trainer.state.log_history if "dev_em" in row]
+            best = max((row for row in looks if row["step"]), key=lambda row: (row["dev_em"], -row["step"]))
+            start = next(row["dev_em"] for row in looks if not row["step"])
+            scores = {key: value for key, value in best.items() if key not in ("seconds",)}
+            return {
+                **scores,
+                "dev_em_before": start,
+                "seconds": looks[-1]["seconds"],
+                "device": loaded.model.device.type,
+            }
+
+    return Looks()

@@ -1,0 +1,118 @@
+"""Rule-guided fine-tuning of a retriever's query tower (RGFT, RuleRAG, arXiv:2410.22353, section 3.2), and SSFT.
+
+The document tower is frozen. What comes out is a folder that the retriever takes as ``adapter=``: for ``static``
+``model.safetensors``, for transformers a PEFT folder or an ordinary sentence-transformers one; beside it
+``rulerag.json`` and the curves.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.corpus import open_corpus
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.extras import need, versions
+from lm_eval_rag.harness.train.checkpoint import Note, read_note, write_note
+from lm_eval_rag.harness.train.contrastive import Part, batches, fit, hard_negatives
+from lm_eval_rag.harness.train.rows import examples, read_questions, split
+from lm_eval_rag.harness.train.settings import STATIC, Settings
+from lm_eval_rag.harness.train.state import State
+
+log = logging.getLogger(__name__)
+PACKAGES = ("lm-eval-rag", "torch", "transformers", "sentence-transformers", "peft", "accelerate", "numpy")
+
+
+def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -> dict[str, Any]:
+    """Tune a query tower, or go on where a run of the same settings was cut off.
+
+    Args:
+        corpora: Corpus id of each task.
+        out: The checkpoint's folder, made if need be.
+
+    Returns:
+        The best epoch, its mean dev recall and that of each task, the mean before training, in [0, 1], and seconds.
+
+    Raises:
+        UserError: Bad settings, no F_R, a base model that is missing, a tokenizer without padding, a folder that holds
+            another checkpoint, or a loss that is no number.
+    """
+    settings.check()
+    need("Training a retriever", "train", "torch", "accelerate")
+    _check_folder(out, settings, list(corpora.values()))
+    began = time.monotonic()
+    opened = {task: open_corpus(corpus_id) for task, corpus_id in corpora.items()}
+    divided = [
+        split(read_questions(corpus, settings.n_rules), settings.dev, settings.seed, settings.rows)
+        for corpus in opened.values()
+    ]
+    learnt = [examples(training, settings.mode, settings.latest) for training, _ in divided]
+    make = _static if settings.encoder == STATIC else _dense
+    encoder, vectors = make(settings, list(opened.values()), [[e.text for e in group] for group in learnt])
+    parts = [
+        Part(task, corpus, matrix, group, _as_asked(dev, settings), _hard(settings, corpus, group))
+        for (task, corpus), matrix, group, (_, dev) in zip(opened.items(), vectors, learnt, divided, strict=True)
+    ]
+    log.info("%s", "; ".join(f"{p.task}: {len(p.examples)} examples, {len(p.dev)} dev questions" for p in parts))
+    out.mkdir(parents=True, exist_ok=True)
+    steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
+    state = State(out, settings, list(corpora.values()), steps=steps, save=lambda: encoder.save(out), writes=_is_main())
+    fit(encoder, parts, settings, state)
+    results = {**state.finish(), "seconds": round(time.monotonic() - began, 1)}
+    if _is_main():
+        write_note(out, _note(settings, corpora, results))
+    return results
+
+
+def _static(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[str]]) -> tuple[Any, list[Any]]:
+    from lm_eval_rag.harness.train.static import StaticEncoder, retriever_of
+
+    retrievers = [retriever_of(corpus) for corpus in corpora]
+    return StaticEncoder(retrievers, texts, settings.learning_rate), [r.documents.vectors for r in retrievers]
+
+
+def _dense(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[str]]) -> tuple[Any, list[Any]]:
+    from lm_eval_rag.harness.train.dense import DenseEncoder
+
+    encoder = DenseEncoder(settings, corpora)
+    return encoder, [retriever.vectors for retriever in encoder.retrievers]
+
+
+def _as_asked(dev: Sequence[Any], settings: Settings) -> list[Any]:
+    """The dev questions as this mode asks them: without their rules for SSFT."""
+    return [question if settings.mode == "rgft" else replace(question, rules=()) for question in dev]
+
+
+def _hard(settings: Settings, corpus: Any, group: Sequence[Any]) -> list[list[int]]:
+    return hard_negatives(corpus, group) if settings.hard else [[] for _ in group]
+
+
+def _check_folder(out: Path, settings: Settings, corpora: list[str]) -> None:
+    if out.is_file():
+        raise UserError(f"--out {out} is a file. Give a folder.")
+    if read_note(out):
+        raise UserError(f"{out} holds a finished checkpoint. Give another --out, or delete it to train again.")
+
+
+def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, Any]) -> Note:
+    told = dict(entry.split("=", 1) for entry in versions(*PACKAGES).split(", "))
+    return Note(
+        kind="retriever",
+        mode=settings.mode,
+        tasks=tuple(corpora),
+        corpora=tuple(corpora.values()),
+        settings=asdict(settings),
+        seed=settings.seed,
+        results=results,
+        versions=told,
+    )
+
+
+def _is_main() -> bool:
+    from accelerate import PartialState
+
+    return bool(PartialState().is_main_process)
