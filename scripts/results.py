@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lm_eval_rag.harness.report.build import RunReport, TaskReport, build
@@ -55,16 +55,30 @@ RETRIEVAL = [
     *_guided("rule", "question + rule (RuleRAG)"),
     *_guided("replace", "question with the rule's body"),
 ]
+STATIC = "generator=dummy,retriever=static,retriever_adapter="
+TUNED = [
+    Row("static, question alone", "standard_rag", f"{STATIC}base"),
+    Row("static, question + rule", "rulerag_icl", f"{STATIC}base"),
+    Row("static after SSFT, question alone", "standard_rag", f"{STATIC}ssft"),
+    Row("static after RGFT, question + rule", "rulerag_icl", f"{STATIC}rgft"),
+    *(Row(f"- {c} rules", "rulerag_icl", f"{STATIC}rgft,rules={c}") for c in CONTROLS),
+]
 VOTE = [Row("rule_vote", "rule_vote", ""), *(Row(f"- {c} rules", "rule_vote", f"rules={c}") for c in CONTROLS)]
+FT = "retriever=static,retriever_adapter=rgft,generator=tiny_rgft"
 GENERATION = [
     Row("standard_prompting", "standard_prompting", "", SETS[:1]),
     Row("standard_rag", "standard_rag", "", SETS[:1]),
     Row("rulerag_icl", "rulerag_icl", "", SETS[:1]),
     Row("- random rules", "rulerag_icl", "rules=random", SETS[:1]),
     Row("rulerag_icl join=replace", "rulerag_icl", "join=replace", SETS[:1]),
+    Row("standard_rag, both halves of rulerag_ft", "standard_rag", FT, SETS[:1]),
+    Row("rulerag_ft", "rulerag_ft", "", SETS),
+    Row("- random rules", "rulerag_ft", "rules=random", SETS[:1]),
+    Row("- shuffled rules", "rulerag_ft", "rules=shuffled", SETS[:1]),
     Row("rule_vote", "rule_vote", "", (*SETS, *HARD)),
 ]
-POOLED = [row for row in RETRIEVAL if not any(word in row.arguments for word in ("n_queries", "shuffled", "oracle"))]
+UNPOOLED = ("n_queries", "shuffled", "oracle")
+POOLED = [row for row in (*RETRIEVAL, *TUNED) if not any(word in row.arguments for word in UNPOOLED)]
 
 
 def run(row: Row, output: Path) -> None:
@@ -118,12 +132,14 @@ def main() -> None:
     """Run what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=Path("runs"))
-    parser.add_argument("--only", choices=("retrieval", "generation"), help="run these rows, print no tables")
+    parser.add_argument("--only", choices=("retrieval", "static", "generation"), help="run these rows, print no tables")
+    parser.add_argument("--sets", default="iywfn", help="letters of the sets, for a look at some")
     given = parser.parse_args()
-    rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
-    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[given.only]
+    rows = list({row.folder: row for row in (*RETRIEVAL, *TUNED, *VOTE, *GENERATION)}.values())
+    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "static": TUNED, "generation": GENERATION}[given.only]
     for row in wanted:
-        run(row, given.output)
+        if tasks := tuple(task for task in row.tasks if task.removeprefix("ruleqa_")[0] in given.sets):
+            run(replace(row, tasks=tasks), given.output)
     if given.only:
         return
     found = read(rows, given.output)
@@ -133,7 +149,7 @@ def main() -> None:
         return [row.name, *(cell(of(found[row.folder, task])) for task in tasks)]
 
     print("recall@10 over all questions\n")
-    lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]
+    lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in (*RETRIEVAL, *TUNED)]
     print(table(["", *SETS], lines))
     print("pooled_recall_contains, in mean documents\n")
     lines = []
@@ -143,13 +159,17 @@ def main() -> None:
         lines.append([row.name, *(f"{text} in {n:.0f}" for text, n in zip(pooled[1:], counts, strict=True))])
     print(table(["", *SETS], lines))
     print("recall@10 over every rule_required question\n")
-    print(table(["", *HARD], [line(row, HARD, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]))
+    lines = [line(row, HARD, lambda report: report.scores.get("recall@10")) for row in (*RETRIEVAL, *TUNED)]
+    print(table(["", *HARD], lines))
     print("em of rule_vote\n")
     print(table(["", *SETS], [line(row, SETS, lambda report: report.scores.get("em")) for row in VOTE]))
     head = ["", "em", *(f"em, {name}" for name in SLICES), "token_f1", "crag_score"]
     vote = [[task, *_scores(found[VOTE[0].folder, task])] for task in (*SETS, *HARD)]
     print(table(head, vote))
-    print("RuleQA-I with the embedded generator\n")
+    tuned = [[task, *_scores(found["rulerag_ft", task])] for task in SETS]
+    print("rulerag_ft\n")
+    print(table(head, tuned))
+    print("RuleQA-I with the embedded generators\n")
     made = [
         [row.name, *_scores(found[row.folder, SETS[0]]), _cost(costs[row.folder]) if len(row.tasks) == 1 else ""]
         for row in GENERATION

@@ -4,8 +4,8 @@
 
 Training resumes from ``--work`` when it was cut off. Documents come once a prompt, followed by several questions that
 see the documents but not each other (a block mask), so that one reading serves many answers. The loss covers the
-answers and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by copying,
-which is what is to be learnt; the names themselves cannot.
+answers and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by
+copying, which is what is to be learnt; the names themselves cannot.
 """
 
 from __future__ import annotations

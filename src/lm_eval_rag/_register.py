@@ -23,6 +23,10 @@ METHODS = {
     "rule_vote": "lm_eval_rag.methods.rule_vote:rule_vote",
     "rulerag_ft": "lm_eval_rag.methods.rulerag_ft:rulerag_ft",
     "rulerag_gpt35": "lm_eval_rag.methods.rulerag_gpt35:rulerag_gpt35",
+    "crag_llm_baseline": "lm_eval_rag.methods.crag_llm_baseline:crag_llm_baseline",
+    "crag_rag_baseline": "lm_eval_rag.methods.crag_rag_baseline:crag_rag_baseline",
+    "crag_kg_baseline": "lm_eval_rag.methods.crag_kg_baseline:crag_kg_baseline",
+    "crag_hybrid": "lm_eval_rag.methods.crag_hybrid:crag_hybrid",
 }
 
 # entry point group of lm_eval -> name -> target, exactly as in pyproject.toml

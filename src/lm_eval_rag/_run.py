@@ -28,8 +28,8 @@ def run(
         questions: Texts or queries.
         generator: A generator, or the name of one; None for the method's own, else ``tiny``. It is built only if the
             method asks for it.
-        options: ``corpus``, ``rules``, ``examples``, ``retriever`` (and ``retriever_*``), ``kg``, ``journal``, ``decoding`` as in
-            :func:`lm_eval_rag.harness.run.run`, and the method's own parameters.
+        options: ``corpus``, ``rules``, ``examples``, ``retriever`` (with ``retriever_*``), ``kg``, ``journal``,
+            ``decoding`` as in :func:`lm_eval_rag.harness.run.run`, and the method's own parameters.
 
     Returns:
         (answer, trace) in the order of the questions.

@@ -148,7 +148,7 @@ def test_questions_of_a_row_do_not_see_each_other(tiny: tuple[Any, Any], scripts
 
 
 def test_the_first_weights_look_where_they_should(scripts: Any, tiny: tuple[Any, Any]) -> None:
-    """Planted heads: one token back, four back, the last twenty; and what repeats surprises less than the first time."""
+    """Planted heads: one token back, four back, the last twenty; what repeats surprises less than the first time."""
     torch.set_num_threads(1)
     model = scripts("train_tiny").make_model(4096, tiny[0].convert_tokens_to_ids("]"), 0)
     model.config._attn_implementation = "eager"

@@ -1,0 +1,44 @@
+"""CRAG's official knowledge-graph baseline: sentences of the pages, and facts of the graph (arXiv:2406.04744).
+
+The model names the domain and what is asked about; rules turn that into calls of the mock API. Departures: those of
+``crag_rag_baseline``; rules for all five domains, where the kit has them for two
+(:mod:`lm_eval_rag.harness.kg.building`).
+"""
+
+from __future__ import annotations
+
+from lm_eval_rag.harness.asks import pages
+from lm_eval_rag.harness.parameters import Natural, Positive
+from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.methods.crag.answering import Manner, answered
+from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
+from lm_eval_rag.methods.crag.knowledge_graph import facts
+from lm_eval_rag.methods.crag.references import References
+
+
+def crag_kg_baseline(
+    query: Query,
+    *,
+    k: Positive = SENTENCES,
+    sentence_length: Positive = SENTENCE,
+    text_length: Natural = TEXT,
+    graph_length: Natural = 1000,
+    answer_tokens: Positive = 75,
+    wording: str | None = None,
+) -> Plan[Answer]:
+    """Answer from the best sentences and the facts that rules look up.
+
+    Args:
+        k: Sentences.
+        sentence_length: Characters of a sentence.
+        text_length: Characters of all sentences.
+        graph_length: Characters of all facts.
+        answer_tokens: The most tokens of an answer.
+        wording: A TOML file with other prompts.
+    """
+    notes: list[str] = []
+    told = yield from facts(query, "rules", notes, length=graph_length, wording=wording)
+    read = yield from pages()
+    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
+    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
+    return (yield from answered(query, References(chunks=chunks, facts=told), notes, manner))

@@ -1,0 +1,39 @@
+"""CRAG's official RAG baseline: the best sentences of the question's pages (facebookresearch/CRAG, arXiv:2406.04744).
+
+20 sentences of at most 1000 characters, 4000 characters in all. Departures: the wording of the prompt is ours; pages
+are read by the run's extractor and sentences ranked by its retriever (``retriever=dense,retriever_model=minilm``),
+where the kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; decoding is greedy.
+"""
+
+from __future__ import annotations
+
+from lm_eval_rag.harness.asks import pages
+from lm_eval_rag.harness.parameters import Natural, Positive
+from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.methods.crag.answering import Manner, answered
+from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
+from lm_eval_rag.methods.crag.references import References
+
+
+def crag_rag_baseline(
+    query: Query,
+    *,
+    k: Positive = SENTENCES,
+    sentence_length: Positive = SENTENCE,
+    text_length: Natural = TEXT,
+    answer_tokens: Positive = 75,
+    wording: str | None = None,
+) -> Plan[Answer]:
+    """Answer from the best sentences.
+
+    Args:
+        k: Sentences.
+        sentence_length: Characters of a sentence.
+        text_length: Characters of all sentences.
+        answer_tokens: The most tokens of an answer.
+        wording: A TOML file with other prompts.
+    """
+    read = yield from pages()
+    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
+    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
+    return (yield from answered(query, References(chunks), [], manner))

@@ -1,0 +1,111 @@
+"""How often the references that crag_hybrid shows hold a gold answer, by option of its retrieval; asks no generator.
+
+    python scripts/bench_crag.py [--data_files FILE] [--encoder minilm]
+
+Counted are questions with an answer (no false premise); a table or chunk holds an answer that stands in it as whole
+words. With ``--data_files`` it is CRAG's own records, else the demo. Answers that have to be worked out stand nowhere,
+so that the shares tell options apart, not how many questions can be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lm_eval_rag.harness.asks import pages
+from lm_eval_rag.harness.run import run
+from lm_eval_rag.harness.scoring.judge.check import wilson
+from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.methods.crag.chunks import best_sentences
+from lm_eval_rag.methods.crag.rerank import reranked
+from lm_eval_rag.methods.crag.tables import tables
+
+PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "wording": None}
+
+
+def sentences_of(query: Query) -> Plan[Answer]:
+    """The official baseline's."""
+    return Answer("", (yield from best_sentences(query, (yield from pages()))))
+
+
+def chunks_of(**options: Any) -> Callable[[Query], Plan[Answer]]:
+    """The ten chunks."""
+
+    def method(query: Query) -> Plan[Answer]:
+        return Answer("", (yield from reranked(query, 10, [], **{**PLAIN, **options})))
+
+    return method
+
+
+def tables_of(best: int) -> Callable[[Query], Plan[Answer]]:
+    """Tables of 4000 characters; their texts go by as notes."""
+
+    def method(query: Query) -> Plan[Answer]:
+        shown = yield from tables(query, (yield from pages()), length=4000, best=best)
+        return Answer("", notes=shown)
+
+    return method
+
+
+def main() -> None:
+    """Print one line an option and retriever."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data_files", help="CRAG's records; default: the demo")
+    parser.add_argument("--task", default="crag_task3", help="of --data_files (default: crag_task3, all pages)")
+    parser.add_argument("--encoder", help="a dense retriever's model, beside BM25")
+    given = parser.parse_args()
+    rows = _rows(given.task, given.data_files)
+    queries = [Query(row["id"], row["query"], row["time"], row["corpus"]) for row in rows]
+    golds = [[normalise(answer) for answer in row["answers"]] for row in rows]
+    run(sentences_of, queries)  # reads the pages, once
+    options = {
+        "sentences of the baseline": sentences_of,
+        "chunks": chunks_of(),
+        "chunks, best_pages=10": chunks_of(best_pages=10),
+        "chunks, parents": chunks_of(parents=True),
+        "chunks, rerank=retriever": chunks_of(rerank="retriever"),
+        "tables, cut": tables_of(0),
+        "tables, best_tables=5": tables_of(5),
+    }
+    for retriever in ("bm25", *(["dense"] if given.encoder else [])):
+        extra = {"retriever": retriever} | (
+            {"retriever_options": {"model": given.encoder}} if retriever != "bm25" else {}
+        )
+        for name, method in options.items():
+            began = time.perf_counter()
+            results = _run(method, queries, **extra)
+            held = [_holds(answer, gold) for (answer, _), gold in zip(results, golds, strict=True)]
+            low, high = wilson(sum(held), len(held))
+            took = (time.perf_counter() - began) / len(held)
+            print(
+                f"{retriever:6} {name:28} {sum(held):3} of {len(held)} [{low:.0%}, {high:.0%}]  {took:.2f} s/question"
+            )
+
+
+def _run(method: Any, queries: list[Query], retriever: str, retriever_options: dict[str, Any] | None = None) -> Any:
+    from lm_eval_rag.harness.backends.corpora import Corpora
+    from lm_eval_rag.harness.journal import Journal
+    from lm_eval_rag.harness.run import Engine
+
+    return Engine(Corpora(retriever, retriever_options or {}), None, Journal(None)).run(method, queries)
+
+
+def _rows(task: str, data_files: str | None) -> list[dict[str, Any]]:
+    from lm_eval_rag.tasks.crag.build import build
+    from lm_eval_rag.tasks.crag.task import questions
+    from lm_eval_rag.tasks.crag_demo.build import build as build_demo
+
+    rows = questions(build(task, data_files=data_files) if data_files else build_demo())["test"]
+    return [row for row in rows if row["question_type"] != "false_premise"]
+
+
+def _holds(answer: Answer, golds: list[str]) -> bool:
+    texts = [normalise(text) for text in (*(passage.text for passage in answer.passages), *answer.notes)]
+    return any(has_words(text, gold) for text in texts for gold in golds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""CRAG as lm_eval tasks; the corpus folder is built when the task is first loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.scoring.truncate import Cut, tokenizer_cut
+from lm_eval_rag.harness.task import RagTask
+
+TOKENIZER = "crag/tokenizer/tokenizer.json"
+COLUMNS = ("id", "query", "time", "answers", "domain", "question_type", "static_or_dynamic", "popularity", "split")
+CHOICES = ("release", "split", "data_files")
+
+
+class CragTask(RagTask):
+    """``crag_task1``, ``crag_task2`` and ``crag_task3``.
+
+    A YAML of one's own that includes one of ours may set ``dataset_kwargs``, and the command line ``--metadata``, to
+    ``release`` (``v4`` or ``v5``), ``split`` (0 for validation, 1 for the public test; none is both), and
+    ``data_files`` (paths or patterns of files in CRAG's format, in place of the official ones):
+    ``--metadata '{"split": 1}'``.
+    """
+
+    judge = "rules"
+    crag = True
+
+    def cut(self) -> Cut:
+        """The first 75 tokens by the benchmark's Llama-2 tokenizer."""
+        from lm_eval_rag.harness.sources import fetch
+        from lm_eval_rag.tasks.crag.build import manifest
+
+        return tokenizer_cut(fetch(manifest()[TOKENIZER]))
+
+    def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Fill ``self.dataset`` with the questions."""
+        metadata = self.config.metadata or {}
+        given = {**(dataset_kwargs or {}), **{name: metadata[name] for name in CHOICES if name in metadata}}
+        split = given.pop("split", None)
+        self.dataset = questions(self.corpus(**given), split)
+
+    def corpus(self, **given: Any) -> str:
+        """The id of the corpus folder."""
+        from lm_eval_rag.tasks.crag.build import build
+
+        return build(str(self.config.task), **given)
+
+
+def questions(corpus: str, split: Any = None) -> Any:
+    """The questions of a built corpus as a dataset with one part, ``test``.
+
+    Args:
+        split: 0 or 1; None takes all.
+
+    Raises:
+        UserError: Another split, or one of which there is no question.
+    """
+    import polars as pl
+    from datasets import Dataset, DatasetDict
+
+    from lm_eval_rag.harness.pages import SEPARATOR, read_meta
+    from lm_eval_rag.harness.paths import cache_dir
+
+    if split is not None and str(split) not in ("0", "1"):
+        raise UserError(f"split={split!r} is not allowed: give 0 (validation), 1 (public test), or leave it out.")
+    table = pl.read_parquet(cache_dir() / str(read_meta(corpus)["pages"]) / "questions.parquet")
+    asked = table if split is None else table.filter(pl.col("split") == int(split))
+    if asked.is_empty():
+        raise UserError(f"{corpus} has no question of split {split}. Leave split out for all {table.height}.")
+    asked = asked.select(*COLUMNS, corpus=pl.lit(f"{corpus}{SEPARATOR}") + pl.col("id"))
+    return DatasetDict({"test": Dataset(asked.to_arrow())})

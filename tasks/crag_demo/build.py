@@ -1,0 +1,94 @@
+"""CRAG-demo's questions with their pages, as lines of CRAG's own format, and the corpus folder built of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from types import ModuleType
+
+from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.tasks.crag.build import corpus_folder, store_of
+from lm_eval_rag.tasks.crag.schema import parse
+from lm_eval_rag.tasks.crag_demo import encyclopedia, finance, movie, music, sports
+from lm_eval_rag.tasks.crag_demo.graph import build_graph
+from lm_eval_rag.tasks.crag_demo.site import Question, SitePage
+from lm_eval_rag.tasks.crag_demo.world import make_world
+
+PAGES = 5
+ASKED = "02/28/2024, {:02}:{:02}:00 PT"
+DOMAINS: dict[str, ModuleType] = {
+    "finance": finance,
+    "movie": movie,
+    "music": music,
+    "open": encyclopedia,
+    "sports": sports,
+}
+SOURCES = {"a made-up world": {"licence": "Apache-2.0, as the project", "terms": "none; nothing in it is real"}}
+
+
+def build(seed: int = 0) -> str:
+    """The id ``crag_demo/<hash>`` of the demo's corpus folder, which is made, with its graph, if it is not there.
+
+    Raises:
+        UserError: ``seed`` is not a whole number of 0 or more.
+    """
+    at_least("seed", seed, 0)
+    graph = build_graph(seed)
+    written = list(lines(seed))
+    records = (parse(line, f"question {number}") for number, line in enumerate(written))
+    digest = hashlib.sha256("\n".join(written).encode()).hexdigest()
+    store = store_of(records, {"task": "crag_demo", "seed": seed, "content": digest}, SOURCES)
+    return corpus_folder("crag_demo", store, PAGES, f"{graph.parent.name}/{graph.name}")
+
+
+def lines(seed: int = 0) -> Iterator[str]:
+    """Every question as a line of the official format, in both of its spellings by turns."""
+    world, draw, number = make_world(seed), random.Random(seed), 0
+    site = {name: domain.pages(world) for name, domain in DOMAINS.items()}
+    for name, domain in DOMAINS.items():
+        for place, question in enumerate(domain.questions(world)):
+            found = _results(question, site[name], draw)
+            yield json.dumps(_row(f"{name}-{place + 1}-{question.type}", name, question, number, found))
+            number += 1
+
+
+def _results(question: Question, site: dict[str, SitePage], draw: random.Random) -> list[SitePage]:
+    """Five results: the pages that help and others of the domain, in any order; some come twice or empty."""
+    others = [key for key in site if key not in question.pages]
+    missing = PAGES - len(question.pages)
+    found = [site[key] for key in (*question.pages, *draw.sample(others, min(missing, len(others))))]
+    if missing > 1 and draw.random() < 0.25:
+        found[-1] = draw.choice(
+            [found[0], SitePage("Error", "https://veldmark.example/gone", "This page is gone.", "")]
+        )
+    draw.shuffle(found)
+    return found[:PAGES]
+
+
+def _row(id: str, domain: str, question: Question, number: int, found: list[SitePage]) -> dict[str, object]:
+    answer, *others = question.answers
+    alternatives = {"alt_ans": others} if number % 2 else {"alternative_answers": json.dumps(others)}
+    return {
+        "interaction_id": id,
+        "query_time": ASKED.format(17 + number % 6, number % 60),
+        "domain": domain,
+        "question_type": question.type,
+        "static_or_dynamic": question.dynamic,
+        "query": question.text.lower(),
+        "answer": answer.lower(),
+        **alternatives,
+        "split": number % 2,
+        "popularity": question.popularity,
+        "search_results": [
+            {
+                "page_name": page.name,
+                "page_url": page.url,
+                "page_snippet": page.snippet,
+                "page_result": page.html,
+                "page_last_modified": "",
+            }
+            for page in found
+        ],
+    }

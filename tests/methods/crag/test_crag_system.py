@@ -1,0 +1,224 @@
+"""Whole methods, played: the exact sequence of asks for every switch, and every way out."""
+
+from typing import Any
+
+import pytest
+
+from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.parameters import defaults
+from lm_eval_rag.harness.types import Query
+from lm_eval_rag.methods.crag import wording
+from lm_eval_rag.methods.crag_hybrid import crag_hybrid
+from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
+from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
+from lm_eval_rag.methods.crag_rag_baseline import crag_rag_baseline
+
+SWITCHES = ("chunk_extraction", "prompt_refinement", "attribute_predictor", "table_extractor", "calculator",
+            "reasoning", "false_premise", "knowledge_extractor", "knowledge_graph")  # fmt: skip
+NONE: dict[str, Any] = dict.fromkeys(SWITCHES, False)
+FIELDS = '{"domain": "movie", "movie_name": "lantern", "movie_aspect": "budget"}'
+HIT = [{"title": "Lantern", "budget": 3}]
+WHOLE = ["static_or_dynamic", "fields", "movie_get_movie_info", "Retrieve", "Pages", "calculator", "Calculate",
+         "knowledge", "reasoning_false_premise"]  # fmt: skip
+
+
+def gathered(web: Any, found: Any) -> tuple[Any, ...]:
+    """Replies up to the reasoning."""
+    return ("static", FIELDS, HIT, found, web, "8 - 3", "## Answer: 5 million")
+
+
+def test_the_whole_system(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    played = play(crag_hybrid(query), *gathered(web, found), form("5 million"))
+    assert played.names == WHOLE
+    answer = played.result
+    assert (answer.text, answer.abstained, answer.passages, answer.notes) == ("5 million", False, found, ())
+    shown = played.prompt("reasoning_false_premise")
+    parts = ("graph: Lantern budget: 3", "Calculation: 8 - 3 = 5", "memory: 5 million", "Text: It had",
+             "Table: Page name: Lantern",
+             "Asked on: 2024-02-28T10:04:54-08:00", query.text)  # fmt: skip
+    places = [shown.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_table_5s_values_are_the_defaults() -> None:
+    given = defaults(crag_hybrid)
+    assert (given["k"], given["table_length"], given["demonstrations"], given["samples"], given["graph_length"]) == (
+        10, 4000, 5, 5, 1000,
+    )  # fmt: skip
+    assert all(given[switch] is True for switch in SWITCHES)
+
+
+def test_a_dynamic_question_is_declined(play: Any, query: Query) -> None:
+    played = play(crag_hybrid(query), "dynamic")
+    assert played.names == ["static_or_dynamic"]
+    assert (played.result.text, played.result.abstained, played.result.notes) == ("I don't know", True, ("dynamic",))
+
+
+def test_a_dynamic_question_is_answered_by_option(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    replies = ("dynamic", *gathered(web, found)[1:], form("5"))
+    played = play(crag_hybrid(query, dynamic="answer"), *replies)
+    assert (played.names, played.result.text, played.result.notes) == (WHOLE, "5", ("dynamic",))
+
+
+@pytest.mark.parametrize(
+    ("last", "text", "names", "notes"),
+    [
+        (lambda form: [form("5 million", "yes")], "invalid question", [], ()),
+        (lambda form: [form("I'm sorry, I don't know.", "yes")], "I don't know", [], ()),
+        (lambda form: [form("Invalid question")], "invalid question", [], ()),
+        (lambda form: [form("5 million", "perhaps")], "5 million", [], ("false premise unread",)),
+        (lambda form: ["It earned 5 million.", "5 million"], "5 million", ["summary"], ("answer unread",)),
+        (lambda form: ["It earned 5 million.", " \n"], "I don't know", ["summary"], ("answer unread", "blank answer")),
+        (lambda form: ["..." * 999, "I don't know, sorry"], "I don't know", ["summary"], ("answer unread",)),
+        (lambda form: [""], "I don't know", [], ("answer unread", "blank answer")),
+    ],
+)
+def test_ways_out(
+    play: Any, query: Query, web: Any, found: Any, form: Any, last: Any, text: str, names: Any, notes: Any
+) -> None:
+    played = play(crag_hybrid(query), *gathered(web, found), *last(form))
+    assert (played.result.text, played.names, played.result.notes) == (text, WHOLE + names, notes)
+
+
+def test_every_fallback_is_named_and_nothing_is_found(play: Any, query: Query, form: Any) -> None:
+    replies = ("?", "no JSON", (), (), "9**9**9", "blah", form("I don't know"))
+    played = play(crag_hybrid(query), *replies)
+    assert played.names == [name for name in WHOLE if not name.startswith("movie")]
+    assert played.result.notes == (
+        "static_or_dynamic unread",
+        "graph unread",
+        "calculation refused: too large",
+        "knowledge unread",
+    )
+    assert "Calculation:" not in played.prompt("reasoning_false_premise")
+
+
+def test_a_graph_that_fails_is_a_note(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    replies = ("static", FIELDS, CallError("this task has no graph"), *gathered(web, found)[3:], form("5"))
+    played = play(crag_hybrid(query), *replies)
+    assert (played.result.text, played.result.notes, played.names) == ("5", ("graph call failed",), WHOLE)
+    assert "knowledge graph" not in played.prompt("reasoning_false_premise")
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found: Any, form: Any, switch: str) -> None:
+    replies = {
+        "static_or_dynamic": "static", "fields": FIELDS, "movie_get_movie_info": HIT, "Retrieve": found, "Pages": web,
+        "calculator": "8 - 3", "knowledge": "## Answer: 5", "reasoning_false_premise": form("5"),
+    }  # fmt: skip
+    gone = {
+        "attribute_predictor": ["static_or_dynamic"], "table_extractor": ["Pages"],
+        "calculator": ["calculator", "Calculate"],
+        "knowledge_extractor": ["knowledge"], "knowledge_graph": ["fields", "movie_get_movie_info"],
+    }.get(switch, [])  # fmt: skip
+    expected = [name for name in WHOLE if name not in gone]
+    instead = {"reasoning": "refined_false_premise", "false_premise": "reasoning"}.get(switch)
+    if instead:
+        expected[-1] = instead
+        replies[instead] = form("5", None) if switch == "false_premise" else "5"
+    if switch == "chunk_extraction":
+        place = expected.index("Retrieve")
+        expected[place : place + 1] = ["Pages", "Rank"]
+        replies["Rank"] = ((0, 1.0),)
+    played = play(crag_hybrid(query, **{switch: False}), *(replies[name] for name in expected if name != "Calculate"))
+    assert (played.names, played.result.text) == (expected, "5")
+
+
+@pytest.mark.parametrize(
+    ("on", "prompt"),
+    [((), "baseline"), (("prompt_refinement",), "refined"),
+     (("prompt_refinement", "false_premise"), "refined_false_premise"),
+     (("reasoning",), "reasoning"), (("reasoning", "false_premise"), "reasoning_false_premise")],
+)  # fmt: skip
+def test_the_ladders_prompts(play: Any, query: Query, web: Any, on: Any, prompt: str) -> None:
+    plan = crag_hybrid(query, **{**NONE, **dict.fromkeys(on, True)})
+    played = play(plan, web, ((0, 1.0),), "## Answer: 5\n## False Premise: no" if "reasoning" in on else " 5\nbecause")
+    assert (played.names, played.result.text) == (["Pages", "Rank", prompt], "5")
+
+
+def test_without_any_module_it_is_the_baseline(play: Any, query: Query, web: Any) -> None:
+    ranked = ((1, 2.0), (0, 1.0))
+    hybrid = play(crag_hybrid(query, **NONE), web, ranked, "Odile")
+    baseline = play(crag_rag_baseline(query), web, ranked, "Odile")
+    assert hybrid.asks == baseline.asks and hybrid.result == baseline.result
+
+
+def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    played = play(crag_hybrid(query, graph_first=True), "static", FIELDS, HIT, form("3 million"))
+    assert (played.names, played.result.text) == ([*WHOLE[:3], WHOLE[-1]], "3 million")
+    replies = ("static", FIELDS, HIT, form("I don't know"), *gathered(web, found)[3:], form("5"))
+    played = play(crag_hybrid(query, graph_first=True), *replies)
+    assert (played.names, played.result.notes) == ([*WHOLE[:3], WHOLE[-1], *WHOLE[3:]], ("graph did not tell",))
+    nothing = play(crag_hybrid(query, graph_first=True), "static", "{}", *gathered(web, found)[3:], form("5"))
+    assert nothing.names == [name for name in WHOLE if not name.startswith("movie")]
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"),
+    [("open", ["Retrieve", "Pages"]), ("finance", ["fields", "Pages"]), ("movie", ["fields", "Retrieve"])],
+)
+def test_routing(play: Any, query: Query, web: Any, found: Any, form: Any, domain: str, expected: list[str]) -> None:
+    told = {"fields": "{}", "Retrieve": found, "Pages": web}
+    plan = crag_hybrid(query, routing=True, calculator=False, knowledge_extractor=False)
+    played = play(plan, "static", domain, *(told[name] for name in expected), form("5"))
+    assert played.names == ["static_or_dynamic", "domain", *expected, "reasoning_false_premise"]
+
+
+def test_verification_is_the_last_step(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    played = play(crag_hybrid(query, verify=True), *gathered(web, found), form("7"), "no")
+    assert (played.names, played.result.text) == ([*WHOLE, "verify"], "I don't know")
+    assert played.result.notes == ("unsupported",)
+
+
+def test_options_of_retrieval(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
+    few = {**NONE, "chunk_extraction": True, "reasoning": True}
+    played = play(crag_hybrid(query, **few, rerank="generator", depth=7), found, "2", form("5", None))
+    assert played.names == ["Retrieve", "rerank", "reasoning"] and played.asks[0].k == 7
+    played = play(crag_hybrid(query, **few, rerank="retriever"), web, ((0, 1.0),), form("5", None))
+    assert played.names == ["Pages", "Rank", "reasoning"]
+    played = play(crag_hybrid(query, **few, parents=True, best_pages=2), web, ((0, 1.0),), form("5", None))
+    assert played.names == ["Pages", "Rank", "reasoning"]
+    few |= {"chunk_extraction": True, "table_extractor": True}
+    played = play(crag_hybrid(query, **few, best_tables=1), found, web, ((0, 1.0),), form("5", None))
+    assert played.names == ["Retrieve", "Pages", "Rank", "reasoning"]
+
+
+def test_a_failed_generation_leaves_the_question_unscored(play: Any, query: Query) -> None:
+    with pytest.raises(CallError, match="500"):
+        play(crag_hybrid(query), "static", CallError("500"))
+
+
+def test_the_baselines(play: Any, query: Query, web: Any) -> None:
+    played = play(crag_llm_baseline(query), "Hm. I don't know")
+    assert (played.names, played.result.text, played.result.abstained) == (["baseline"], "I don't know", True)
+    assert "references alone" not in played.prompt("baseline")
+    played = play(crag_rag_baseline(query), web, ((1, 2.0),), "3 million\nbecause")
+    assert (played.names, played.result.text) == (["Pages", "Rank", "baseline"], "3 million")
+    assert played.asks[1].k == 20 and "references alone" in played.prompt("baseline")
+    assert [p.text for p in played.result.passages] == ["It had a budget of 3 million."]
+    played = play(crag_kg_baseline(query), FIELDS, HIT, web, ((1, 2.0),), "3 million")
+    assert played.names == ["fields", "movie_get_movie_info", "Pages", "Rank", "baseline"]
+    assert "Lantern budget: 3" in played.prompt("baseline")
+    played = play(crag_rag_baseline(query), (), "")
+    assert (played.result.text, played.result.notes) == ("I don't know", ("blank answer",))
+
+
+def test_another_wording(play: Any, query: Query, tmp_path: Any) -> None:
+    ours = wording._read(None)[0].read_text(encoding="utf-8")
+    file = tmp_path / "own.toml"
+    file.write_text(
+        ours.replace('[baseline]\ninstruction = """', '[baseline]\ninstruction = """\nMy own words. '), "utf-8"
+    )
+    plan = crag_rag_baseline(query, wording=str(file))
+    next(plan)
+    for content, error in [
+        ("version = 1", "lack answer|lack"),
+        (ours.replace("instruction =", "instructions =", 1), "needs the text 'instruction'"),
+        ("version = ", "no TOML"),
+        (None, "cannot be read"),
+    ]:
+        bad = tmp_path / f"bad{len(str(content))}.toml"
+        if content is not None:
+            bad.write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match=error):
+            play(crag_llm_baseline(query, wording=str(bad)))
