@@ -1,4 +1,4 @@
-"""The demo: three methods on the embedded benchmark, compared. Every command it runs is printed, to be copied.
+"""The demo: four methods on the embedded benchmark, compared. Every command it runs is printed, to be copied.
 
 Needs no network and no GPU; ends with one table.
 """
@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-METHODS = ("rule_vote", "standard_rag", "rulerag_icl")
+METHODS = ("rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft")
 
 
 def run(*command: str) -> None:

@@ -20,7 +20,6 @@ import json
 import logging
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ import numpy as np
 
 from lm_eval_rag.harness.corpus import Corpus
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.paths import written_whole
 
 log = logging.getLogger(__name__)
 Dates = Literal["whole", "split"]
@@ -206,16 +206,7 @@ def _load(folder: Path) -> Index:
 
 
 def _save(index: Index, folder: Path) -> None:
-    """Write aside, then rename: a reader sees a whole index or none."""
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with written_whole(folder) as aside:
         for name in ARRAYS:
             np.save(aside / f"{name}.npy", getattr(index, name))
         (aside / "vocabulary.json").write_text(json.dumps(index.vocabulary), encoding="utf-8")
-        aside.chmod(0o755)
-        aside.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first, with the same index
-            raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

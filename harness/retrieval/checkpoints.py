@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +89,19 @@ def content_hash(folder: Path) -> str:
     Raises:
         UserError: The folder holds no such file.
     """
-    digest, count = hashlib.sha256(), 0
+    files = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         other = any(inside.match(f"{name}/*") for name in OTHER_RUNTIMES)
-        if path.suffix not in CONTENT or other or not path.is_file():
-            continue
-        with path.open("rb") as file:
-            digest.update(f"{inside.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-        count += 1
-    if not count:
+        if path.suffix in CONTENT and not other and path.is_file():
+            files.append((inside.as_posix(), _file_hash(path, path.stat().st_size, path.stat().st_mtime_ns)))
+    if not files:
         raise UserError(f"The folder {folder} holds no checkpoint (files that end in {', '.join(CONTENT)}).")
-    return digest.hexdigest()[:32]
+    return hashlib.sha256("".join(f"{name}\0{value}\n" for name, value in files).encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1024)
+def _file_hash(path: Path, size: int, changed: int) -> str:
+    """sha256 of a file, read once while size and time stay: every question's own pages open the checkpoint anew."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

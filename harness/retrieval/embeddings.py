@@ -91,7 +91,8 @@ def _done(partial: Path, done: Path, rows: int, store: Store) -> int:
 
 
 def _chunks(encode: Encode, start: int, rows: int, chunk: int) -> Iterator[tuple[int, Any]]:
-    with tqdm(total=rows, initial=start, desc="encoding documents", unit="doc") as bar:
+    small = rows - start <= chunk  # a bar would only move when all is done
+    with tqdm(total=rows, initial=start, desc="encoding documents", unit="doc", disable=small) as bar:
         for at in range(start, rows, chunk):
             part = encode(at, min(at + chunk, rows))
             yield at, part

@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from typing import Any, Literal
 from lm_eval_rag.harness.corpus import Corpus
 from lm_eval_rag.harness.errors import UserError, at_least
 from lm_eval_rag.harness.extras import need, versions
+from lm_eval_rag.harness.paths import written_whole
 from lm_eval_rag.harness.retrieval.bm25 import tokenize
 
 log = logging.getLogger(__name__)
@@ -88,19 +88,11 @@ class Lucene:
                 return reader
             shutil.rmtree(folder, ignore_errors=True)
         try:
-            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=corpus.folder))
+            with written_whole(folder) as aside:
+                self._write(corpus.texts, _directory(aside))
         except OSError as error:
             log.warning("The index could not be kept in %s (%s); the next run builds it again.", folder, error)
             return self._in_memory(corpus)
-        try:
-            self._write(corpus.texts, _directory(aside))
-            aside.chmod(0o755)
-            aside.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # else another process was first, with the same index
-                raise
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
         return _reader(_directory(folder))
 
     def _in_memory(self, corpus: Corpus) -> Any:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 from lm_eval_rag.harness.corpus import Corpus
 from lm_eval_rag.harness.errors import UserError, at_least
 from lm_eval_rag.harness.extras import need, versions
-from lm_eval_rag.harness.retrieval.checkpoints import checkpoint, load_errors
+from lm_eval_rag.harness.retrieval.checkpoints import Checkpoint, checkpoint, load_errors
 
 BATCH = 64
 
@@ -50,21 +50,25 @@ class Reranked:
         return [sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k] for ranked in rescored]
 
     def _scores(self, pairs: list[tuple[str, str]]) -> list[float]:
-        scores: list[float] = self._model.predict(pairs, batch_size=BATCH, show_progress_bar=False).tolist()
+        scores: list[float] = (
+            _loaded(self._checkpoint).predict(pairs, batch_size=BATCH, show_progress_bar=False).tolist()
+        )
         return scores
 
-    @cached_property
-    def _model(self) -> Any:
-        from sentence_transformers import CrossEncoder
 
-        folder = self._checkpoint.folder
-        try:
-            model = CrossEncoder(str(folder))
-        except load_errors() as error:
-            raise UserError(
-                f"{folder} cannot be loaded as a cross-encoder ({type(error).__name__}: {error}). Give the folder or "
-                "Hub id of a sequence classifier with one output."
-            ) from error
-        if model.config.num_labels != 1:
-            raise UserError(f"{folder} has {model.config.num_labels} outputs: a reranker needs one, the relevance.")
-        return model
+@lru_cache(maxsize=1)
+def _loaded(found: Checkpoint) -> Any:
+    """The cross-encoder, which stays in memory: questions' own pages are thousands of small corpora."""
+    from sentence_transformers import CrossEncoder
+
+    folder = found.folder
+    try:
+        model = CrossEncoder(str(folder))
+    except load_errors() as error:
+        raise UserError(
+            f"{folder} cannot be loaded as a cross-encoder ({type(error).__name__}: {error}). Give the folder or "
+            "Hub id of a sequence classifier with one output."
+        ) from error
+    if model.config.num_labels != 1:
+        raise UserError(f"{folder} has {model.config.num_labels} outputs: a reranker needs one, the relevance.")
+    return model

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.paths import cache_dir, written_whole
 
 META = "meta.json"
 
@@ -31,19 +29,10 @@ def made(name: str, made_from: Mapping[str, Any], write: Callable[[Path], Mappin
     if folder.is_dir():
         _check(folder)
         return f"{name}/{digest}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
-    try:
+    with written_whole(folder) as beside:
         said = {**made_from, "hash": digest, **write(beside)}
         said["files"] = {path.name: path.stat().st_size for path in sorted(beside.iterdir()) if path.is_file()}
         (beside / META).write_text(json.dumps(said, indent=1), encoding="utf-8")
-        beside.chmod(0o755)
-        beside.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first, with the same content
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return f"{name}/{digest}"
 
 

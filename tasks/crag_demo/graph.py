@@ -12,9 +12,7 @@ import csv
 import hashlib
 import json
 import pickle
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.paths import cache_dir, written_whole
 from lm_eval_rag.tasks.crag_demo.world import Artist, Award, Company, Film, Game, Song, World, make_world
 
 VERSION = 1  # raise it with every change of what is written: it names the folder
@@ -40,16 +38,8 @@ def build_graph(seed: int = 0) -> Path:
     made_from = json.dumps([VERSION, asdict(world)], sort_keys=True)
     folder = cache_dir() / "crag_demo_kg" / hashlib.sha256(made_from.encode()).hexdigest()[:12]
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".partial-"))
-        try:
-            write_graph(partial, world)
-            partial.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # else another process was quicker
-                raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        with written_whole(folder) as beside:
+            write_graph(beside, world)
     return folder
 
 

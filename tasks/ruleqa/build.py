@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import shutil
-import tempfile
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.paths import cache_dir, written_whole
 from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal, rank
 from lm_eval_rag.harness.sources import Source, fetch, read_manifest
 from lm_eval_rag.tasks.ruleqa import card, fresh, graphs, queries, split, tables
@@ -125,23 +123,13 @@ def _bank(documents: pl.DataFrame, spec: Spec) -> pl.DataFrame:
 
 
 def _write(folder: Path, built: Built, spec: Spec, made_from: dict[str, Any], sources: dict[str, Source]) -> None:
-    """Write all files beside ``folder``, then give them its name; of two writers at once the first wins."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
-    try:
+    with written_whole(folder) as beside:
         for name, table in built.tables.items():
             table.write_parquet(beside / f"{name}.parquet")
         meta = {**made_from, **card.describe(spec, built.tables), "dropped": built.dropped}
         meta["files"] = {path.name: path.stat().st_size for path in sorted(beside.iterdir())}
         (beside / "README.md").write_text(card.text(spec, meta, sources), encoding="utf-8")
         (beside / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-        beside.chmod(0o755)
-        beside.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first, with the same set
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def check(folder: Path) -> None:

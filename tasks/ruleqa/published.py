@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import shutil
-import tempfile
 from collections.abc import Mapping
 from functools import partial
 from importlib.resources import files
@@ -18,7 +17,7 @@ import polars as pl
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.hub.cards import DataSet
 from lm_eval_rag.harness.hub.download import fetch_folder
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.paths import cache_dir, written_whole
 from lm_eval_rag.harness.sources import read_manifest
 from lm_eval_rag.tasks.ruleqa.build import build, check
 from lm_eval_rag.tasks.ruleqa.graphs import FILES
@@ -103,21 +102,13 @@ def _verify(source: Path, meta: Mapping[str, Any], dataset: str) -> None:
 
 
 def _copy(source: Path, folder: Path, meta: Mapping[str, Any]) -> None:
-    """Copy beside ``folder``, then give it its name; of two writers at once the first wins."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
-    try:
+    with written_whole(folder) as beside:
         for name in TABLES:
             shutil.copyfile(source / f"{name}.parquet", beside / f"{name}.parquet")
         if (source / "README.md").is_file():
             shutil.copyfile(source / "README.md", beside / "README.md")
         sizes = {f"{name}.parquet": (beside / f"{name}.parquet").stat().st_size for name in TABLES}
         (beside / "meta.json").write_text(json.dumps({**meta, "files": sizes}, indent=1), encoding="utf-8")
-        if not folder.is_dir():
-            beside.chmod(0o755)
-            beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _wrong(dataset: str, what: str) -> UserError:

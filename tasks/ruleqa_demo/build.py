@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.paths import cache_dir, written_whole
 from lm_eval_rag.harness.rules.mining import mine_temporal, rank
 from lm_eval_rag.tasks.ruleqa.queries import with_popularity, with_slices
 from lm_eval_rag.tasks.ruleqa_demo.world import Question, World, make_world
@@ -104,17 +102,8 @@ def _write(folder: Path, tables: dict[str, pl.DataFrame], meta: dict[str, Any]) 
         planted=len(meta["planted"]),
         slices=", ".join(f"{name} {count}" for name, count in slices.items()),
     )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
-    try:
+    with written_whole(folder) as beside:
         for name, table in tables.items():
             table.write_parquet(beside / f"{name}.parquet")
         (beside / "README.md").write_text(card, encoding="utf-8")
         (beside / "meta.json").write_text(json.dumps({**meta, "counts": counts, "slices": slices}, indent=1), "utf-8")
-        beside.chmod(0o755)
-        beside.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first, with the same world
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)

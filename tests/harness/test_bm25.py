@@ -174,7 +174,8 @@ def test_the_index_is_kept_mapped_and_mended(tmp_path: Path, caplog: pytest.LogC
 
 def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     corpus = corpus_of(["a b", "b c"])
-    corpus.folder = tmp_path / "gone"
+    corpus.folder = tmp_path / "file"
+    corpus.folder.write_text("in the way")
     assert BM25(corpus).search(["c"], 1)[0][0][0] == 1
     assert "could not be kept" in caplog.text
 
