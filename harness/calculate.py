@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
 
 from lm_eval_rag.harness.calculate_values import (
     COMPARISONS,
@@ -40,6 +38,7 @@ from lm_eval_rag.harness.calculate_values import (
     power,
     read,
 )
+from lm_eval_rag.harness.parsing import Descent
 
 MAX_LENGTH = 500  # characters
 MAX_DEPTH = 24  # of brackets, signs and choices within each other
@@ -62,7 +61,7 @@ def calculate(expression: str) -> Value:
     if not expression.strip():
         raise CalculationError("empty")
     try:
-        return _Parser(_tokens(expression)).whole()
+        return _Parser(expression).whole()
     except ZeroDivisionError:
         raise CalculationError("division by zero") from None
     except OverflowError:
@@ -71,62 +70,22 @@ def calculate(expression: str) -> Value:
         raise CalculationError("wrong type", str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    place: int
-
-
-def _tokens(expression: str) -> list[_Token]:
-    tokens, place, text = [], 0, expression.rstrip()
-    while place < len(text):
-        found = TOKEN.match(text, place)
-        if found is None or found.lastgroup is None:
-            raise CalculationError("not an expression", f"{text[place : place + 20].strip()!r} cannot be read")
-        tokens.append(_Token(found.lastgroup, found.group(found.lastgroup), found.start(found.lastgroup)))
-        place = found.end()
-    return [*tokens, _Token("end", "", len(text))]
-
-
-class _Parser:
+class _Parser(Descent):
     """Reads and reckons in one pass, one method a rule of the grammar."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
-        self.tokens, self.at, self.depth = tokens, 0, 0
+    pattern, most = TOKEN, MAX_DEPTH
+
+    def wrong(self, place: int, said: str) -> CalculationError:
+        return CalculationError("not an expression", said)
+
+    def too_deep(self) -> CalculationError:
+        return CalculationError("too deep", f"more than {MAX_DEPTH} within each other")
 
     def whole(self) -> Value:
         value = self.choice()
         if self.token.kind != "end":
             self.fail("the end")
         return value
-
-    @property
-    def token(self) -> _Token:
-        return self.tokens[self.at]
-
-    def take(self, *texts: str) -> str | None:
-        """Step over the next token if it is one of these names or signs."""
-        if self.token.kind in ("name", "sign") and self.token.text in texts:
-            self.at += 1
-            return self.tokens[self.at - 1].text
-        return None
-
-    def need(self, text: str) -> None:
-        if not self.take(text):
-            self.fail(repr(text))
-
-    def fail(self, expected: str) -> NoReturn:
-        found = repr(self.token.text[:40]) if self.token.kind != "end" else "the end"
-        raise CalculationError("not an expression", f"expected {expected}, found {found}")
-
-    def deeper(self, rule: Callable[[], Any]) -> Any:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise CalculationError("too deep", f"more than {MAX_DEPTH} within each other")
-        result = rule()
-        self.depth -= 1
-        return result
 
     def choice(self) -> Value:
         value = self.comparison()

@@ -27,11 +27,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from lm_eval_rag.harness.kg.functions import FUNCTIONS
 from lm_eval_rag.harness.kg.tree import CallNode, Compare, Node, Pipe, QueryError, Stage, Test, Value
+from lm_eval_rag.harness.parsing import Descent
 
 MAX_LENGTH = 2_000  # characters
 MAX_DEPTH = 8
@@ -51,67 +51,31 @@ def parse_query(text: str) -> Node:
     Raises:
         QueryError: It is none, names an unknown function, or is too long, too deep or has too many calls.
     """
+    if len(text) > MAX_LENGTH:
+        raise QueryError(f"the query has {len(text)} characters, at most {MAX_LENGTH} are allowed")
     return _Parser(text).whole()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    place: int
-
-
-def _tokens(text: str) -> list[_Token]:
-    if len(text) > MAX_LENGTH:
-        raise QueryError(f"the query has {len(text)} characters, at most {MAX_LENGTH} are allowed")
-    tokens, place = [], 0
-    text = text.rstrip()
-    while place < len(text):
-        found = TOKEN.match(text, place)
-        if found is None or found.lastgroup is None:
-            raise QueryError(f"at character {place + 1}: {text[place : place + 20]!r} cannot be read")
-        tokens.append(_Token(found.lastgroup, found.group(found.lastgroup), found.start(found.lastgroup)))
-        place = found.end()
-    return [*tokens, _Token("end", "", len(text))]
-
-
-class _Parser:
+class _Parser(Descent):
     """Reads one query, one method a rule of the grammar."""
 
+    pattern, most = TOKEN, MAX_DEPTH
+
     def __init__(self, text: str) -> None:
-        self.tokens, self.at, self.depth, self.calls = _tokens(text), 0, 0, 0
+        super().__init__(text)
+        self.calls = 0
+
+    def wrong(self, place: int, said: str) -> QueryError:
+        return QueryError(f"at character {place + 1}: {said}")
+
+    def too_deep(self) -> QueryError:
+        return QueryError(f"the query is nested more than {MAX_DEPTH} deep")
 
     def whole(self) -> Node:
         node = self.query()
         if self.token.kind != "end":
             self.fail("'|', a comparison or the end")
         return node
-
-    @property
-    def token(self) -> _Token:
-        return self.tokens[self.at]
-
-    def take(self, *texts: str) -> str | None:
-        """Step over the next token if it is one of these names or signs."""
-        if self.token.kind in ("name", "sign") and self.token.text in texts:
-            self.at += 1
-            return self.tokens[self.at - 1].text
-        return None
-
-    def need(self, *texts: str) -> str:
-        return self.take(*texts) or self.fail(" or ".join(map(repr, texts)))
-
-    def fail(self, expected: str) -> NoReturn:
-        found = repr(self.token.text[:40]) if self.token.kind != "end" else "the end"
-        raise QueryError(f"at character {self.token.place + 1}: expected {expected}, found {found}")
-
-    def deeper(self, rule: Callable[[], Any]) -> Any:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise QueryError(f"the query is nested more than {MAX_DEPTH} deep")
-        result = rule()
-        self.depth -= 1
-        return result
 
     def query(self) -> Node:
         left = self.pipeline()
