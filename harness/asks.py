@@ -104,6 +104,11 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class HasGraph:
+    """Whether the query comes with a knowledge graph, so that looking up is worth a thought."""
+
+
+@dataclass(frozen=True, slots=True)
 class Calculate:
     """The value of an expression that a model wrote, or why it is refused (:mod:`lm_eval_rag.harness.calculate`)."""
 
@@ -124,7 +129,19 @@ class Classify:
     model: str
 
 
-Ask = Retrieve | Pages | Rank | MatchRules | Examples | Generate | Loglikelihood | Lookup | Calculate | Classify
+Ask = (
+    Retrieve
+    | Pages
+    | Rank
+    | MatchRules
+    | Examples
+    | Generate
+    | Loglikelihood
+    | Lookup
+    | HasGraph
+    | Calculate
+    | Classify
+)
 
 
 def retrieve(text: str, k: int) -> Plan[tuple[Passage, ...]]:
@@ -182,6 +199,12 @@ def loglikelihood(prompt: Prompt | str, continuation: str) -> Plan[float]:
 def lookup(function: str, **arguments: Any) -> Plan[Any]:
     """Ask the knowledge graph; None or an empty list when it knows nothing, a CallError when the call fails."""
     reply: Any = yield Lookup(function, tuple(sorted(arguments.items())))
+    return reply
+
+
+def has_graph() -> Plan[bool]:
+    """Ask whether the query comes with a knowledge graph."""
+    reply: bool = yield HasGraph()
     return reply
 
 

@@ -28,9 +28,10 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
 
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
-    largest number of documents asked for at once, up to which the merged list may be scored.
+    largest number of documents asked for at once, up to which the merged list may be scored. What Rank chose counts
+    where the method names it as its passages: it may rank other texts too.
     """
-    retrieved = trace.count("Retrieve") > 0
+    retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
         {
             "id": passage.id,

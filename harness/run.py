@@ -12,6 +12,7 @@ from lm_eval_rag.harness.asks import (
     Classify,
     Examples,
     Generate,
+    HasGraph,
     Loglikelihood,
     Lookup,
     MatchRules,
@@ -23,7 +24,7 @@ from lm_eval_rag.harness.backends.attributes import ClassifyBackend
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
 from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
-from lm_eval_rag.harness.backends.lookup import Graphs, LookupBackend
+from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.pages import PagesBackend, RankBackend
 from lm_eval_rag.harness.corpus import Corpus, corpus_from_jsonl
 from lm_eval_rag.harness.driver import Driver, Method
@@ -59,13 +60,15 @@ class Engine:
         self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
     ) -> list[tuple[Answer, Trace]]:
         """Answer every query; (answer, trace) in their order."""
+        graphs = Graphs(self.kg)
         backends: dict[type, Any] = {
             Retrieve: RetrieveBackend(self.corpora, self.journal),
             MatchRules: RulesBackend(self.corpora, self.gold),
             Examples: ExamplesBackend(self.corpora),
             Pages: PagesBackend(self.corpora),
             Rank: RankBackend(self.corpora, self.journal),
-            Lookup: LookupBackend(Graphs(self.kg), self.journal),
+            Lookup: LookupBackend(graphs, self.journal),
+            HasGraph: HasGraphBackend(graphs),
             Calculate: CalculateBackend(),
             Classify: ClassifyBackend(self.journal),
         }

@@ -136,7 +136,7 @@ class Step:
         prompt_tokens: Tokens read (0 when the backend does not say).
         completion_tokens: Tokens written.
         dropped_passages: Passages left out of the prompt for want of room.
-        k: Documents asked for (Retrieve).
+        k: Documents asked for (Retrieve, Rank).
         journalled: True when the journal served it.
     """
 

@@ -79,7 +79,7 @@ def crag_hybrid(
         reasoning: The reasoning form, with its summariser; else a prompt for the answer alone.
         false_premise: Look for a false premise.
         knowledge_extractor: The model's own knowledge as a reference.
-        knowledge_graph: Facts of the knowledge graph (tasks 2 and 3; where there is none, its calls fail and count).
+        knowledge_graph: Facts of the knowledge graph (tasks 2 and 3; task 1 has none, and nothing is asked).
         k: Chunks.
         table_length: Characters of all tables.
         svm: Folder of a trained classifier, in place of the demonstrations.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_eval_rag.harness.asks import Lookup
+from lm_eval_rag.harness.asks import HasGraph, Lookup
 from lm_eval_rag.harness.driver import Served
 from lm_eval_rag.harness.errors import CallError, UserError
 from lm_eval_rag.harness.journal import Call, Journal, Reply
@@ -34,6 +34,7 @@ class Graphs:
 
     given: KnowledgeGraph | None = None
     _opened: dict[str, KnowledgeGraph | None] = field(default_factory=dict)
+    _belongs: dict[str, bool] = field(default_factory=dict)
 
     def of(self, query: Query) -> KnowledgeGraph | None:
         """The graph of a query; None where its task has none.
@@ -47,6 +48,13 @@ class Graphs:
         if corpus not in self._opened:
             self._opened[corpus] = _graph_of(corpus, query)
         return self._opened[corpus]
+
+    def has(self, query: Query) -> bool:
+        """Whether a graph was given or belongs to the query's corpus; it is not opened."""
+        corpus = split_id(query.corpus or "")[0]
+        if self.given is None and corpus not in self._belongs:
+            self._belongs[corpus] = (cache_dir() / corpus / "meta.json").is_file() and bool(read_meta(corpus).get("kg"))
+        return self.given is not None or self._belongs[corpus]
 
 
 def _graph_of(corpus: str, query: Query) -> KnowledgeGraph | None:
@@ -63,6 +71,20 @@ def _graph_of(corpus: str, query: Query) -> KnowledgeGraph | None:
             f"The questions of {corpus} need a knowledge graph, and {folder} was not built. {HOW} `lm-eval-rag build "
             f"{folder.parent.name}` downloads the official files."
         ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class HasGraphBackend:
+    """Serves HasGraph."""
+
+    graphs: Graphs
+    batch: int = 4096
+    costly: bool = False
+
+    def serve(self, asked: Sequence[tuple[Query, HasGraph]]) -> list[Served | CallError]:
+        """True or False for each query."""
+        found = [self.graphs.has(query) for query, _ in asked]
+        return [Served(has, Step("HasGraph", "", "yes" if has else "no")) for has in found]
 
 
 @dataclass(frozen=True, slots=True)

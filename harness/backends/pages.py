@@ -64,7 +64,7 @@ class RankBackend:
     def _rank(self, texts: tuple[str, ...], asks: Sequence[Rank]) -> list[Served | CallError]:
         places = [place for place, text in enumerate(texts) if text.strip()]
         if not places:
-            return [Served((), Step("Rank", ask.text, "")) for ask in asks]
+            return [Served((), Step("Rank", ask.text, "", k=ask.k)) for ask in asks]
         corpus = Corpus.of(Passage(str(place), texts[place]) for place in places)
         retriever = make_retriever(self.corpora.retriever, corpus, **self.corpora.options)
         calls = [Call(retriever.fingerprint, ["retrieve", ask.text, ask.k]) for ask in asks]
@@ -79,6 +79,6 @@ class RankBackend:
                 continue
             best = tuple((places[int(row)], float(score)) for row, score in reply.value)
             told = " ".join(str(place) for place, _ in best)
-            step = Step("Rank", ask.text, told, seconds=reply.seconds, journalled=reply.journalled)
+            step = Step("Rank", ask.text, told, seconds=reply.seconds, k=ask.k, journalled=reply.journalled)
             served.append(Served(best, step))
         return served

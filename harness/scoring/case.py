@@ -72,7 +72,7 @@ class Case:
 def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> Case:
     """A case from a task's document, a response, and the record that the adapter left (None for a stock model).
 
-    ``depth`` is the record's ``k`` (the largest k of any Retrieve ask); a record without it has the list's length.
+    ``depth`` is the record's ``k`` (the largest of any Retrieve or Rank ask), else the list's length.
     """
     rag = rag or {}
     passages = rag.get("passages")

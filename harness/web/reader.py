@@ -1,4 +1,4 @@
-"""Reading pages within bounds: 2 seconds a page, and never an exception, whatever the page.
+"""Reading pages within bounds: 2 seconds of CPU a page, and never an exception, whatever the page.
 
 The parsers are C libraries, which nothing in Python can interrupt, and which hostile pages drive into quadratic time,
 gigabytes of nodes or a crash (a million tags; deep nesting; formatting elements that HTML5 reopens in every paragraph;
@@ -33,9 +33,11 @@ log = logging.getLogger(__name__)
 DEFAULT = "fast"  # answer recall no lower than faithful's on the real pages: scripts/bench_web.py
 MAX_CHARS = 2_000_000  # the longest of 50 real pages has 1.55 million
 MAX_TEXT = 200_000  # sentences of the worst such text take 0.5 s; the longest of 50 real pages has under 100,000
-SECONDS = 1.0  # for the parsers; the scanner and a slow machine have the rest of 2. Real pages take 0.3 s at most
-GRACE = 0.5  # after which a process that should have ended its page is ended itself
+SECONDS = 1.5  # of CPU for the parsers; cleaning and the scanner have the rest of 2. Real pages take 0.3 s at most
+WALL = 60.0  # seconds by the clock for the same: parsers never wait, so only a machine that others use comes near it
+GRACE = 5.0  # after which a process that should have ended its page is ended itself
 START_SECONDS = 120.0  # to import the parsers, once
+WORKER = "lm_eval_rag.harness.web.worker"
 
 
 class PageReader:
@@ -43,20 +45,25 @@ class PageReader:
 
     Args:
         extractor: ``fast`` or ``faithful``.
-        seconds: How long the parsers may take for a page, above 0. Its process starts with the first page, which takes
-            a second, once.
+        seconds: CPU that the parsers may take for a page, above 0. Their process starts with the first page, which
+            takes a second, once.
+        wall: Seconds by the clock after which a page is given up, above 0.
         max_chars: Where a longer page is cut, in characters; bytes are cut at four times as many.
 
     Raises:
         UserError: Unknown extractor or a value out of range.
     """
 
-    def __init__(self, extractor: str = DEFAULT, *, seconds: float = SECONDS, max_chars: int = MAX_CHARS) -> None:
+    def __init__(
+        self, extractor: str = DEFAULT, *, seconds: float = SECONDS, wall: float = WALL, max_chars: int = MAX_CHARS
+    ) -> None:
         if extractor not in EXTRACTORS:
             raise unknown("extractor", extractor, EXTRACTORS)
-        if not seconds > 0:
-            raise UserError(f"seconds={seconds!r} is not allowed: give a number above 0.")
-        self.extractor, self.seconds, self.max_chars = extractor, seconds, at_least("max_chars", max_chars)
+        for name, value in (("seconds", seconds), ("wall", wall)):
+            if not value > 0:
+                raise UserError(f"{name}={value!r} is not allowed: give a number above 0.")
+        self.extractor, self.seconds, self.wall = extractor, seconds, wall
+        self.max_chars = at_least("max_chars", max_chars)
         self._lock = threading.Lock()
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -105,7 +112,7 @@ class PageReader:
     def _ask(self, html: str) -> PageText:
         """What the process reads; without text or tables if it was lost."""
         worker = self._worker = self._worker or self._started()
-        answer = _exchange(worker, html.encode("utf-8", "replace"), self.seconds + GRACE)
+        answer = _exchange(worker, html.encode("utf-8", "replace"), self.wall + GRACE)
         if answer is None:
             self._end()
             log.warning("The process that reads pages was lost at a page of %d characters.", len(html))
@@ -116,7 +123,7 @@ class PageReader:
     def _started(self) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join(path for path in sys.path if path)
         worker = subprocess.Popen(
-            [sys.executable, "-P", "-m", "lm_eval_rag.harness.web.worker", self.extractor, str(self.seconds)],
+            [sys.executable, "-P", "-m", WORKER, self.extractor, str(self.seconds), str(self.wall)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,8 +1,10 @@
-"""The process that reads pages: ``python -m lm_eval_rag.harness.web.worker EXTRACTOR SECONDS``.
+"""The process that reads pages: ``python -m lm_eval_rag.harness.web.worker EXTRACTOR SECONDS WALL``.
 
-It imports the parsers once, then forks for each page a child that may take so much time and memory: the system ends the
-child in the midst of a C library, and the next page finds a process that is as good as new. Where there is no fork, it
-reads pages itself, and only its owner's limit holds. It ends when its input does.
+It imports the parsers once, then forks for each page a child that may take SECONDS of CPU, WALL seconds by the clock,
+and so much memory: the system ends the child in the midst of a C library, and the next page finds a process that is as
+good as new. CPU is what bounds a page, so that a busy machine reads what an idle one does; the clock only ends a child
+that is kept from running. Where there is no fork, it reads pages itself, and only its owner's limit holds. It ends when
+its input does.
 
 Pages come on its standard input, what was read goes out as JSON on its standard output, both in frames: four bytes of
 length and then that many bytes. The first frame says whether it could start.
@@ -41,7 +43,7 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return data if len(data) == length else None
 
 
-def main(extractor: str, seconds: float) -> None:
+def main(extractor: str, seconds: float, wall: float) -> None:
     """Serve pages until the input ends."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a parser prints must not get among the frames
@@ -52,30 +54,33 @@ def main(extractor: str, seconds: float) -> None:
         return
     send(out, b"{}")
     while (page := receive(sys.stdin.buffer)) is not None:
-        send(out, _in_child(page, extractor, seconds) if hasattr(os, "fork") else _read(page, extractor))
+        send(out, _in_child(page, extractor, seconds, wall) if hasattr(os, "fork") else _read(page, extractor))
 
 
-def _in_child(page: bytes, extractor: str, seconds: float) -> bytes:
+def _in_child(page: bytes, extractor: str, seconds: float, wall: float) -> bytes:
     """What a child reads within the limits, or why it could not."""
     source, sink = os.pipe()
     child = os.fork()
     if not child:
-        _serve(page, extractor, seconds, sink)
+        _serve(page, extractor, seconds, wall, sink)
     os.close(sink)
     with os.fdopen(source, "rb") as stream:
         answer = stream.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if not status:
         return answer
-    return _encoded(PageText("", notes=("timed out" if status == -signal.SIGALRM else "parser crashed",)))
+    timed_out = status in (-signal.SIGPROF, -signal.SIGALRM)
+    return _encoded(PageText("", notes=("timed out" if timed_out else "parser crashed",)))
 
 
-def _serve(page: bytes, extractor: str, seconds: float, sink: int) -> NoReturn:
-    """The child: SIGALRM, which nobody handles, ends it when its time is up."""
+def _serve(page: bytes, extractor: str, seconds: float, wall: float, sink: int) -> NoReturn:
+    """The child: signals that nobody handles end it when its time is up."""
     status = 1
     try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # an ignored signal would have been inherited
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)  # an ignored signal would have been inherited
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, wall)
         with contextlib.suppress(ImportError, ValueError, OSError):  # not every system can bound memory
             import resource
 
@@ -99,4 +104,4 @@ def _encoded(read: PageText) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lm_eval_rag.harness.asks import generate
+from lm_eval_rag.harness.asks import generate, has_graph
 from lm_eval_rag.harness.errors import CallError
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
 from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls
@@ -32,11 +32,15 @@ def facts(
 ) -> Plan[tuple[str, ...]]:
     """What the graph says about a question, at most ``length`` characters in all (1000 as published).
 
+    Nothing, and the model is not asked, where a question comes without a graph (task 1).
+
     Args:
         notes: Takes ``graph unread`` where the model's reply asks for nothing that can be read, and ``graph call
             failed`` for each call that was refused or failed.
         domains: Whose functions the model may choose from (not for ``rules``, where it chooses the domain).
     """
+    if not (yield from has_graph()):
+        return ()
     name, prepare, run = WAYS[way]
     shown = prompt(name, f"{prepare(domains)}\n\n{asked(query)}", wording=wording)
     reply = yield from generate(shown, temperature=0.0, max_tokens=256, stop=("\n\n\n", END))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -176,3 +178,16 @@ def wider_llama(little_llama: Path, tmp_path: Path) -> Path:
     )
     transformers.LlamaForCausalLM(config).save_pretrained(base)
     return base
+
+
+@pytest.fixture(scope="session")
+def cpu() -> Callable[[Any], float]:
+    """CPU seconds so far of this process, of that of a PageReader, and of the latter's children that have ended."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("needs Linux's account of a process's children")
+
+    def spent(reader: Any) -> float:
+        fields = Path(f"/proc/{reader._worker.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return time.process_time() + sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    return spent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.arguments import read_arguments
-from lm_eval_rag.harness.asks import Lookup, lookup
+from lm_eval_rag.harness.asks import Lookup, has_graph, lookup
 from lm_eval_rag.harness.errors import CallError, UserError
 from lm_eval_rag.harness.kg.client import HttpGraph
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
@@ -62,6 +62,17 @@ def test_the_graph_that_is_given_serves_all(corpora: dict[str, str]) -> None:
     assert [answer.text for answer, _ in run(asks, queries, kg=Named("given"))] == [
         f"given: {name}" for name in corpora
     ]
+
+
+def knows(query: Query) -> Plan[Answer]:
+    """Says whether there is a graph."""
+    return Answer(str((yield from has_graph())))
+
+
+def test_a_method_can_tell_whether_there_is_a_graph(corpora: dict[str, str]) -> None:
+    queries = [*(Query(name, "", corpus=f"{corpus}#q") for name, corpus in corpora.items()), Query("q", "")]
+    assert [answer.text for answer, _ in run(knows, queries)] == ["True", "True", "False", "False", "False"]
+    assert {answer.text for answer, _ in run(knows, queries, kg=Named("given"))} == {"True"}
 
 
 def test_the_server_of_the_environment_stands_in_for_a_graph_that_was_not_built(

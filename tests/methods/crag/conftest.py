@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.asks import Calculate, Classify, Generate, Lookup
+from lm_eval_rag.harness.asks import Calculate, Classify, Generate, HasGraph, Lookup
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.errors import CallError
 from lm_eval_rag.harness.types import Passage, Query, WebPage
@@ -44,9 +44,9 @@ def name_of(ask: Any) -> str:
 
 @pytest.fixture(scope="session")
 def play() -> Callable[..., Played]:
-    """``play(plan, *replies)``: replies in order, every one needed; a text is every sample; calculations are served."""
+    """``play(plan, *replies)``: in order, each needed; a text is all samples; calculations and ``graph`` are served."""
 
-    def run(plan: Any, *replies: Any) -> Played:
+    def run(plan: Any, *replies: Any, graph: bool = True) -> Played:
         asks: list[Any] = []
         left, reply = list(replies), None
         while True:
@@ -58,6 +58,9 @@ def play() -> Callable[..., Played]:
             asks.append(ask)
             if isinstance(ask, Calculate):
                 reply = CalculateBackend().serve([(Query("q", ""), ask)])[0].value
+                continue
+            if isinstance(ask, HasGraph):
+                reply = graph
                 continue
             assert left, f"no reply left for {name_of(ask)}"
             reply = left.pop(0)

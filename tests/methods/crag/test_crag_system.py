@@ -18,8 +18,8 @@ SWITCHES = ("chunk_extraction", "prompt_refinement", "attribute_predictor", "tab
 NONE: dict[str, Any] = dict.fromkeys(SWITCHES, False)
 FIELDS = '{"domain": "movie", "movie_name": "lantern", "movie_aspect": "budget"}'
 HIT = [{"title": "Lantern", "budget": 3}]
-WHOLE = ["static_or_dynamic", "fields", "movie_get_movie_info", "Retrieve", "Pages", "calculator", "Calculate",
-         "knowledge", "reasoning_false_premise"]  # fmt: skip
+WHOLE = ["static_or_dynamic", "HasGraph", "fields", "movie_get_movie_info", "Retrieve", "Pages", "calculator",
+         "Calculate", "knowledge", "reasoning_false_premise"]  # fmt: skip
 
 
 def gathered(web: Any, found: Any) -> tuple[Any, ...]:
@@ -100,6 +100,16 @@ def test_a_graph_that_fails_is_a_note(play: Any, query: Query, web: Any, found: 
     assert "knowledge graph" not in played.prompt("reasoning_false_premise")
 
 
+def test_without_a_graph_the_model_is_not_asked_for_lookups(
+    play: Any, query: Query, web: Any, found: Any, form: Any
+) -> None:
+    played = play(crag_hybrid(query), "static", *gathered(web, found)[3:], form("5"), graph=False)
+    assert played.names == [name for name in WHOLE if name not in ("fields", "movie_get_movie_info")]
+    assert (played.result.text, played.result.notes) == ("5", ())
+    played = play(crag_kg_baseline(query), web, ((1, 2.0),), "3 million", graph=False)
+    assert played.names == ["HasGraph", "Pages", "Rank", "baseline"]
+
+
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found: Any, form: Any, switch: str) -> None:
     replies = {
@@ -109,7 +119,7 @@ def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found
     gone = {
         "attribute_predictor": ["static_or_dynamic"], "table_extractor": ["Pages"],
         "calculator": ["calculator", "Calculate"],
-        "knowledge_extractor": ["knowledge"], "knowledge_graph": ["fields", "movie_get_movie_info"],
+        "knowledge_extractor": ["knowledge"], "knowledge_graph": ["HasGraph", "fields", "movie_get_movie_info"],
     }.get(switch, [])  # fmt: skip
     expected = [name for name in WHOLE if name not in gone]
     instead = {"reasoning": "refined_false_premise", "false_premise": "reasoning"}.get(switch)
@@ -120,7 +130,8 @@ def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found
         place = expected.index("Retrieve")
         expected[place : place + 1] = ["Pages", "Rank"]
         replies["Rank"] = ((0, 1.0),)
-    played = play(crag_hybrid(query, **{switch: False}), *(replies[name] for name in expected if name != "Calculate"))
+    told = [replies[name] for name in expected if name not in ("Calculate", "HasGraph")]
+    played = play(crag_hybrid(query, **{switch: False}), *told)
     assert (played.names, played.result.text) == (expected, "5")
 
 
@@ -145,22 +156,26 @@ def test_without_any_module_it_is_the_baseline(play: Any, query: Query, web: Any
 
 def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
     played = play(crag_hybrid(query, graph_first=True), "static", FIELDS, HIT, form("3 million"))
-    assert (played.names, played.result.text) == ([*WHOLE[:3], WHOLE[-1]], "3 million")
+    assert (played.names, played.result.text) == ([*WHOLE[:4], WHOLE[-1]], "3 million")
     replies = ("static", FIELDS, HIT, form("I don't know"), *gathered(web, found)[3:], form("5"))
     played = play(crag_hybrid(query, graph_first=True), *replies)
-    assert (played.names, played.result.notes) == ([*WHOLE[:3], WHOLE[-1], *WHOLE[3:]], ("graph did not tell",))
+    assert (played.names, played.result.notes) == ([*WHOLE[:4], WHOLE[-1], *WHOLE[4:]], ("graph did not tell",))
     nothing = play(crag_hybrid(query, graph_first=True), "static", "{}", *gathered(web, found)[3:], form("5"))
     assert nothing.names == [name for name in WHOLE if not name.startswith("movie")]
 
 
 @pytest.mark.parametrize(
     ("domain", "expected"),
-    [("open", ["Retrieve", "Pages"]), ("finance", ["fields", "Pages"]), ("movie", ["fields", "Retrieve"])],
+    [
+        ("open", ["Retrieve", "Pages"]),
+        ("finance", ["HasGraph", "fields", "Pages"]),
+        ("movie", ["HasGraph", "fields", "Retrieve"]),
+    ],
 )
 def test_routing(play: Any, query: Query, web: Any, found: Any, form: Any, domain: str, expected: list[str]) -> None:
     told = {"fields": "{}", "Retrieve": found, "Pages": web}
     plan = crag_hybrid(query, routing=True, calculator=False, knowledge_extractor=False)
-    played = play(plan, "static", domain, *(told[name] for name in expected), form("5"))
+    played = play(plan, "static", domain, *(told[name] for name in expected if name in told), form("5"))
     assert played.names == ["static_or_dynamic", "domain", *expected, "reasoning_false_premise"]
 
 
@@ -197,7 +212,7 @@ def test_the_baselines(play: Any, query: Query, web: Any) -> None:
     assert played.asks[1].k == 20 and "references alone" in played.prompt("baseline")
     assert [p.text for p in played.result.passages] == ["It had a budget of 3 million."]
     played = play(crag_kg_baseline(query), FIELDS, HIT, web, ((1, 2.0),), "3 million")
-    assert played.names == ["fields", "movie_get_movie_info", "Pages", "Rank", "baseline"]
+    assert played.names == ["HasGraph", "fields", "movie_get_movie_info", "Pages", "Rank", "baseline"]
     assert "Lantern budget: 3" in played.prompt("baseline")
     played = play(crag_rag_baseline(query), (), "")
     assert (played.result.text, played.result.notes) == ("I don't know", ("blank answer",))

@@ -1,0 +1,47 @@
+"""The record beside an answer: what counts as retrieved, and how deep its list goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lm_eval_rag.harness.asks import rank, retrieve
+from lm_eval_rag.harness.record import record
+from lm_eval_rag.harness.run import run
+from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
+
+TEXTS = ["ships in the harbour", "a town", "ferries and ships"]
+
+
+def ranks(query: Query, *, named: bool = True) -> Plan[Answer]:
+    """Its passages are the two best texts, or it does not name them so."""
+    found = yield from rank("ships", TEXTS, 2)
+    return Answer("x", tuple(Passage(str(i), TEXTS[i], score=score) for i, score in found) if named else ())
+
+
+def both(query: Query) -> Plan[Answer]:
+    """Retrieves three and ranks two."""
+    found = yield from retrieve("ships", 3)
+    yield from rank("ships", TEXTS, 2)
+    return Answer("x", found)
+
+
+def neither(query: Query) -> Plan[Answer]:
+    """Asks nothing."""
+    return Answer("x")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "ids", "k"),
+    [
+        (ranks, {}, ["0", "2"], 2),
+        (ranks, {"named": False}, None, 2),
+        (both, {}, ["d0", "d2"], 3),
+        (neither, {}, None, 0),
+    ],
+)
+def test_what_was_retrieved(method, options, ids, k):
+    ((answer, trace),) = run(method, ["which?"], corpus=TEXTS, **options)
+    told = record(answer, trace)
+    assert told["k"] == k
+    assert (None if told["passages"] is None else sorted(p["id"] for p in told["passages"])) == ids
