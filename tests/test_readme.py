@@ -56,7 +56,7 @@ def test_a_method_in_ten_lines():
 
 def test_what_it_names_exists():
     assert set(re.findall(r"--model (\w+)", README)) <= set(METHODS)
-    assert set(re.findall(r"`?lm-eval-rag (\w+)", README)) <= set(COMMANDS)
+    assert set(re.findall(r"`?lm-eval-rag ([\w-]+)", README)) <= set(COMMANDS)
     for target in re.findall(r"make (\w+)", README):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
