@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import FunctionType, NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
 
@@ -42,6 +42,19 @@ def runs_with(**preset: Any) -> Callable[[Method], Method]:
         return method
 
     return mark
+
+
+def variant(method: Method, name: str, **others: Any) -> Method:
+    """A copy of a method that goes by another name and has other defaults; ``runs_with`` may then mark it.
+
+    Raises:
+        UserError: A name the method does not know.
+    """
+    bind(method, others)
+    made = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+    made.__kwdefaults__ = {**(method.__kwdefaults__ or {}), **others}
+    made.__annotations__, made.__doc__ = method.__annotations__, method.__doc__
+    return cast(Method, made)
 
 
 def preset_of(method: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

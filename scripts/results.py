@@ -55,14 +55,6 @@ RETRIEVAL = [
     *_guided("rule", "question + rule (RuleRAG)"),
     *_guided("replace", "question with the rule's body"),
 ]
-STATIC = "generator=dummy,retriever=static,retriever_adapter="
-TUNED = [
-    Row("static, question alone", "standard_rag", f"{STATIC}base"),
-    Row("static, question + rule", "rulerag_icl", f"{STATIC}base"),
-    Row("static after SSFT, question alone", "standard_rag", f"{STATIC}ssft"),
-    Row("static after RGFT, question + rule", "rulerag_icl", f"{STATIC}rgft"),
-    *(Row(f"- {c} rules", "rulerag_icl", f"{STATIC}rgft,rules={c}") for c in CONTROLS),
-]
 VOTE = [Row("rule_vote", "rule_vote", ""), *(Row(f"- {c} rules", "rule_vote", f"rules={c}") for c in CONTROLS)]
 FT = "retriever=static,retriever_adapter=rgft,generator=tiny_rgft"
 GENERATION = [
@@ -78,7 +70,7 @@ GENERATION = [
     Row("rule_vote", "rule_vote", "", (*SETS, *HARD)),
 ]
 UNPOOLED = ("n_queries", "shuffled", "oracle")
-POOLED = [row for row in (*RETRIEVAL, *TUNED) if not any(word in row.arguments for word in UNPOOLED)]
+POOLED = [row for row in RETRIEVAL if not any(word in row.arguments for word in UNPOOLED)]
 
 
 def run(row: Row, output: Path) -> None:
@@ -132,11 +124,11 @@ def main() -> None:
     """Run what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=Path("runs"))
-    parser.add_argument("--only", choices=("retrieval", "static", "generation"), help="run these rows, print no tables")
+    parser.add_argument("--only", choices=("retrieval", "generation"), help="run these rows, print no tables")
     parser.add_argument("--sets", default="iywfn", help="letters of the sets, for a look at some")
     given = parser.parse_args()
-    rows = list({row.folder: row for row in (*RETRIEVAL, *TUNED, *VOTE, *GENERATION)}.values())
-    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "static": TUNED, "generation": GENERATION}[given.only]
+    rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
+    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[given.only]
     for row in wanted:
         if tasks := tuple(task for task in row.tasks if task.removeprefix("ruleqa_")[0] in given.sets):
             run(replace(row, tasks=tasks), given.output)
@@ -149,7 +141,7 @@ def main() -> None:
         return [row.name, *(cell(of(found[row.folder, task])) for task in tasks)]
 
     print("recall@10 over all questions\n")
-    lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in (*RETRIEVAL, *TUNED)]
+    lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]
     print(table(["", *SETS], lines))
     print("pooled_recall_contains, in mean documents\n")
     lines = []
@@ -159,7 +151,7 @@ def main() -> None:
         lines.append([row.name, *(f"{text} in {n:.0f}" for text, n in zip(pooled[1:], counts, strict=True))])
     print(table(["", *SETS], lines))
     print("recall@10 over every rule_required question\n")
-    lines = [line(row, HARD, lambda report: report.scores.get("recall@10")) for row in (*RETRIEVAL, *TUNED)]
+    lines = [line(row, HARD, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]
     print(table(["", *HARD], lines))
     print("em of rule_vote\n")
     print(table(["", *SETS], [line(row, SETS, lambda report: report.scores.get("em")) for row in VOTE]))

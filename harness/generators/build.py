@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.hub.download import fetch_folder
 from lm_eval_rag.harness.retrieval.checkpoints import checkpoint
 from lm_eval_rag.harness.train.checkpoint import NOTE, Note, read_note
 
@@ -219,14 +220,9 @@ def _revised(arguments: Mapping[str, Any]) -> tuple[str, str | None]:
 
 def _hub_note(name: str, revision: str | None) -> Note | None:
     """The note of a checkpoint on the Hub; None where it has none, or the Hub does not say."""
-    if find_spec("huggingface_hub") is None:
-        return None
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
     try:
-        return read_note(Path(hf_hub_download(name, NOTE, revision=revision)).parent)
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError):
+        return read_note(fetch_folder(f"{name}@{revision}" if revision else name, only=[NOTE]))
+    except UserError:
         return None  # building the model says what is wrong with its name
 
 

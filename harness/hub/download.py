@@ -12,8 +12,8 @@ from lm_eval_rag.harness.hub.failures import explained, failures
 
 Kind = Literal["model", "dataset"]
 HUB_ID = re.compile(r"(?P<repo>(?:[\w.-]+/)?[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
-UNUSED = (  # weights for other libraries, often bigger than all the rest of a repository
-    "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.onnx", "onnx/*", "openvino/*", "coreml/*",
+UNUSED = (  # weights for other libraries and states of training, often bigger than all the rest of a repository
+    "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.onnx", "onnx/*", "openvino/*", "coreml/*", "runs/*", "checkpoint-*/*",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.extras import need
+from lm_eval_rag.harness.hub.download import fetch_folder
 
 # What makes a checkpoint in Hugging Face format; exports to other runtimes and training logs are left aside.
 WEIGHTS = (".safetensors", ".bin")
@@ -56,24 +56,11 @@ def checkpoint(given: str, kind: str) -> Checkpoint:
     folder = Path(given).expanduser()
     if folder.is_dir():
         return Checkpoint(folder, f"sha256:{content_hash(folder)}")
-    need(f"The {kind} {given!r}, which is no folder here and so sought on the Hub,", "dense", "huggingface_hub")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    name, _, revision = given.partition("@")
-    ignored = [f"{other}/*" for other in OTHER_RUNTIMES]
-    patterns = [f"*{suffix}" for suffix in CONTENT]
     try:
-        found = Path(
-            snapshot_download(name, revision=revision or None, allow_patterns=patterns, ignore_patterns=ignored)
-        )
-    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
-        raise UserError(
-            f"The {kind} {given!r} is neither a folder here nor to be had from the Hub "
-            f"({type(error).__name__}: {str(error).splitlines()[0]}). Give a folder, or a Hub id that this machine can "
-            "reach or has downloaded before."
-        ) from None
-    return Checkpoint(found, f"{name}@{found.name}")
+        found = fetch_folder(given, only=[f"*{suffix}" for suffix in CONTENT])
+    except UserError as error:
+        raise UserError(f"The {kind} {given!r} is neither a folder here nor to be had from the Hub: {error}") from None
+    return Checkpoint(found, f"{given.partition('@')[0]}@{found.name}")
 
 
 def load_errors() -> tuple[type[Exception], ...]:

@@ -153,18 +153,18 @@ def test_a_note_on_the_hub_is_read_and_a_missing_one_is_none(monkeypatch, tmp_pa
     noted(tmp_path / "c", prompt="hub-1")
     asked = []
 
-    def download(name, file, revision=None):
-        asked.append((name, file, revision))
-        return str(tmp_path / "c" / file)
+    def download(name, *, revision, allow_patterns, **others):
+        asked.append((name, allow_patterns, revision))
+        return str(tmp_path / "c")
 
-    monkeypatch.setattr(hub, "hf_hub_download", download)
+    monkeypatch.setattr(hub, "snapshot_download", download)
     assert LMGenerator(ModelSpec("hf", {"pretrained": "org/name@v1"})).prompt_version == "hub-1"
-    assert asked == [("org/name", "rulerag.json", "v1")]
+    assert asked == [("org/name", ["rulerag.json"], "v1")]
 
     def missing(*arguments, **options):
         raise hub.errors.LocalEntryNotFoundError("offline")
 
-    monkeypatch.setattr(hub, "hf_hub_download", missing)
+    monkeypatch.setattr(hub, "snapshot_download", missing)
     assert ModelSpec("hf", {"pretrained": "org/name"}).note is None
 
 

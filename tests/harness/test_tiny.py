@@ -15,7 +15,6 @@ from lm_eval_rag.harness.types import Passage, Rule
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "harness" / "generators" / "rulerag_tiny"
 TEMPLATE = load_template(ROOT / "methods" / "prompts" / "ruleqa.toml")
-HELD_OUT = 10**9 + 7  # seeds of training are step numbers plus a multiple of 2**24, this is none of them
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -34,17 +33,6 @@ def tiny() -> tuple[Any, Any]:
     torch.set_num_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
     return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(FOLDER).float().eval()
-
-
-def answers(tiny: tuple[Any, Any], prompts: list[str]) -> list[str]:
-    tokenizer, model = tiny
-    found = []
-    for start in range(0, len(prompts), 10):
-        given = tokenizer(prompts[start : start + 10], return_tensors="pt", padding=True, return_token_type_ids=False)
-        with torch.no_grad():
-            made = model.generate(**given, max_new_tokens=32, do_sample=False)
-        found += tokenizer.batch_decode(made[:, given.input_ids.shape[1] :], skip_special_tokens=True)
-    return [text.split("\n")[0].strip() for text in found]
 
 
 def test_size(tiny: tuple[Any, Any]) -> None:
@@ -79,12 +67,8 @@ def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
     Exact match measured on the shipped weights: 0.80. Baselines that do not read, on the same prompts: the first
     document's object 0.185, the best of the four places 0.33.
     """
-    sampler = scripts("tiny_prompts").Sampler(HELD_OUT)
-    drawn: list[Any] = []
-    while len(drawn) < 200:
-        exercise = sampler.exercise(docs=4, guided=False, hard=0.3)
-        if len({doc.object for doc in exercise.docs}) == 4:
-            drawn.append(exercise)
+    measure = scripts("measure_tiny")
+    drawn = measure.draw(200, 4, False, 0.3, True)
     gold = [exercise.asked[-1].answer for exercise in drawn]
     prompts = [exercise.shared(TEMPLATE) + exercise.own(TEMPLATE, exercise.asked[-1]) for exercise in drawn]
     places = Counter(
@@ -93,13 +77,15 @@ def test_it_reads(tiny: tuple[Any, Any], scripts: Any) -> None:
         for place, doc in enumerate(exercise.docs)
         if doc.object == answer
     )
-    read = sum(a == b for a, b in zip(answers(tiny, prompts), gold, strict=True)) / len(drawn)
+    read = sum(a == b for a, b in zip(measure.answers(*tiny, prompts), gold, strict=True)) / len(drawn)
     blind = max(places.values()) / len(drawn)
     assert read >= 0.72 and read > blind + 0.3, (read, blind)
 
 
-def test_it_answers_without_documents(tiny: tuple[Any, Any]) -> None:
-    (text,) = answers(tiny, [Prompt(TEMPLATE, "Time 2031-02-03 what does Senate (Korvast) praised ?").render()])
+def test_it_answers_without_documents(tiny: tuple[Any, Any], scripts: Any) -> None:
+    (text,) = scripts("measure_tiny").answers(
+        *tiny, [Prompt(TEMPLATE, "Time 2031-02-03 what does Senate (Korvast) praised ?").render()]
+    )
     assert text and "\n" not in text
 
 

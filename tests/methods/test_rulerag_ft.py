@@ -41,9 +41,10 @@ def test_the_flow_is_that_of_rulerag_icl(method, given, queries, corpus, generat
     assert prompts == generator.prompts and [answer for answer, _ in found] == [answer for answer, _ in same]
 
 
-def test_ft_shares_its_defaults_with_icl_but_for_shots():
+def test_they_share_the_defaults_of_icl_but_for_gpt35s_shots():
     icl = defaults(rulerag_icl)
-    assert defaults(rulerag_ft) == {name: value for name, value in icl.items() if name != "shots"}
+    assert defaults(rulerag_ft) == icl and defaults(rulerag_gpt35) == {**icl, "shots": 3} and icl["shots"] == 0
+    assert not hasattr(rulerag_icl, "runs_with") and rulerag_ft.__name__ == "rulerag_ft"
 
 
 def test_ft_runs_with_the_tuned_pair():
