@@ -121,6 +121,18 @@ def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callabl
 
 
 def _load_plain(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], Any]:
+    model, tokenizer = load_plain(tower)
+    if tower.adapter:
+        model = _adapted(model, tower)
+    return reader(tower, model.to(device=device, dtype=dtype).eval(), tokenizer)
+
+
+def load_plain(tower: Tower) -> tuple[Any, Any]:
+    """The network of a Hugging Face folder and its tokenizer, without an adapter.
+
+    Raises:
+        ValueError: Weights are missing, which transformers would fill with random numbers.
+    """
     import transformers
 
     folder = str(tower.checkpoint.folder)
@@ -129,18 +141,20 @@ def _load_plain(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], 
     kind = getattr(transformers, CLASSES.get(architecture, "AutoModel"))
     model, told = kind.from_pretrained(folder, output_loading_info=True)
     missing = [key for key in told["missing_keys"] if tower.pooling == "pooler" or "pooler" not in key]
-    if missing:  # transformers would fill them with random numbers
+    if missing:
         raise ValueError(f"it holds no weights for {', '.join(sorted(missing)[:3])}")
-    if tower.adapter:
-        model = _adapted(model, tower)
-    model = model.to(device=device, dtype=dtype).eval()
+    return model, tokenizer
+
+
+def reader(tower: Tower, model: Any, tokenizer: Any) -> Callable[[list[str]], Any]:
+    """Texts to vectors (texts, dimensions) by such a network, on its device; not yet of length 1."""
     limits = (tower.max_length, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
     longest = min((limit for limit in limits if limit), default=NO_LIMIT)
     pool = POOLINGS[tower.pooling]
 
     def embed(batch: list[str]) -> Any:
         truncation = {"truncation": True, "max_length": longest} if longest < NO_LIMIT else {}
-        inputs = tokenizer(batch, padding=True, return_tensors="pt", **truncation).to(device)
+        inputs = tokenizer(batch, padding=True, return_tensors="pt", **truncation).to(model.device)
         return pool(model(**inputs), inputs["attention_mask"])
 
     return embed

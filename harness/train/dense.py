@@ -7,7 +7,8 @@ vectors and encodes queries alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from lm_eval_rag.harness.corpus import Corpus
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.extras import need
 from lm_eval_rag.harness.retrieval import nearest
+from lm_eval_rag.harness.retrieval.checkpoints import load_errors
 from lm_eval_rag.harness.retrieval.dense import Dense
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Tower, towers
+from lm_eval_rag.harness.retrieval.towers import load_plain, reader
 from lm_eval_rag.harness.train.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -36,11 +39,11 @@ class DenseEncoder:
     def __init__(self, settings: Settings, corpora: Sequence[Corpus]) -> None:
         need("Training a transformer encoder", "train", "torch", "transformers", "sentence_transformers", "peft")
         queries, documents = towers(settings.encoder, None, None, Overrides())
-        self._settings, self._tower = settings, queries
-        self.model = _loaded(queries, settings)
-        self.adapter = _adapter(self.model[0].auto_model, settings) if settings.lora else None
+        self._settings = settings
+        self._network = _loaded(queries, settings)
+        self.adapter = _adapter(self._network.encoder, settings) if settings.lora else None
         self.retrievers = [Dense(corpus, queries, documents, device=settings.device) for corpus in corpora]
-        self.module = _module(self.model, queries)
+        self.module = _module(self._network, queries)
 
     def parameters(self) -> list[dict[str, Any]]:
         """The weights that are tuned."""
@@ -61,40 +64,77 @@ class DenseEncoder:
         return nearest.search(vectors, nearest.flat(vectors), queries, k, exact=True)
 
     def save(self, folder: Path) -> None:
-        """Write a PEFT folder, or an ordinary sentence-transformers one."""
+        """Write a PEFT folder, or an ordinary sentence-transformers or (``pooler``) Hugging Face one."""
         if self.adapter is not None:
             self.adapter.save_pretrained(str(folder))
         else:
-            self.model.save(str(folder), create_model_card=False)
+            self._network.save(str(folder))
 
 
-def _loaded(tower: Tower, settings: Settings) -> Any:
-    """The tower as a sentence-transformers model."""
+@dataclass(frozen=True)
+class Network:
+    """A tower in memory.
+
+    Args:
+        whole: All its weights.
+        encoder: The transformer in it, which an adapter goes into.
+        embed: Texts to vectors, not yet of length 1.
+        save: Writes it into a folder.
+    """
+
+    whole: Any
+    encoder: Any
+    embed: Callable[[list[str]], Any]
+    save: Callable[[str], None]
+
+
+def _loaded(tower: Tower, settings: Settings) -> Network:
+    """The tower as a sentence-transformers model; with ``pooler``, which those do not know, as its own architecture."""
     import torch
-    from sentence_transformers import SentenceTransformer
 
     folder = tower.checkpoint.folder
-    if not (folder / "modules.json").is_file() and tower.pooling not in ("cls", "mean"):
-        raise UserError(
-            f"{settings.encoder!r} is read with pooling={tower.pooling}, which sentence-transformers do not know, so "
-            "it cannot be trained here. Give a sentence-transformers folder, or an encoder with cls or mean pooling."
-        )
+    device = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model = SentenceTransformer(modules=_modules(tower), device=device)
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+        network, tokenizer = _plain(tower, device) if tower.pooling == "pooler" else _sentences(tower, device)
+    except load_errors() as error:
         raise UserError(
             f"{folder} cannot be loaded as a text encoder ({type(error).__name__}: {str(error).splitlines()[0]}). Give "
             "a sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
         ) from error
-    if getattr(model.tokenizer, "pad_token", "") is None:
+    if getattr(tokenizer, "pad_token", "") is None:
         raise UserError(
             f"The tokenizer of {folder} has no padding token, so queries of unequal length make no batch. Set one "
             "(tokenizer.pad_token = ...; tokenizer.save_pretrained(...)) and train again."
         )
+    return network
+
+
+def _plain(tower: Tower, device: str) -> tuple[Network, Any]:
+    model, tokenizer = load_plain(tower)
+
+    def save(folder: str) -> None:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    return Network(model, model, reader(tower, model.to(device), tokenizer), save), tokenizer
+
+
+def _sentences(tower: Tower, device: str) -> tuple[Network, Any]:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(modules=_modules(tower), device=device)
     if tower.max_length:
         model.max_seq_length = min(tower.max_length, model.max_seq_length or tower.max_length)
-    return model
+
+    def embed(texts: list[str]) -> Any:
+        read = getattr(model, "preprocess", None) or model.tokenize  # the older name
+        inputs = {name: v.to(model.device) if hasattr(v, "to") else v for name, v in read(texts).items()}
+        return model(inputs)["sentence_embedding"]
+
+    def save(folder: str) -> None:
+        model.save(folder, create_model_card=False)
+
+    return Network(model, model[0].auto_model, embed, save), model.tokenizer
 
 
 def _adapter(encoder: Any, settings: Settings) -> Any:
@@ -126,7 +166,7 @@ def _modules(tower: Tower) -> list[Any]:
     return [*found, modules.Normalize()] if tower.normalize else found
 
 
-def _module(model: Any, tower: Tower) -> Any:
+def _module(network: Network, tower: Tower) -> Any:
     import torch
 
     class QueryModule(torch.nn.Module):  # type: ignore[misc]
@@ -134,14 +174,10 @@ def _module(model: Any, tower: Tower) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self.model = model
+            self.model = network.whole
 
         def forward(self, part: int, texts: Sequence[str]) -> Any:
-            read = getattr(self.model, "preprocess", None) or self.model.tokenize  # the older name
-            inputs = read([tower.prefix + text for text in texts])
-            device = next(self.model.parameters()).device
-            moved = {name: v.to(device) if hasattr(v, "to") else v for name, v in inputs.items()}
-            vectors = self.model(moved)["sentence_embedding"]
+            vectors = network.embed([tower.prefix + text for text in texts])
             return torch.nn.functional.normalize(vectors, dim=1) if tower.normalize else vectors
 
     return QueryModule()

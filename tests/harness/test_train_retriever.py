@@ -18,6 +18,7 @@ import pytest
 from lm_eval_rag.harness.corpus import open_corpus
 from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.retrieval import make_retriever
+from lm_eval_rag.harness.retrieval.encoders import PRESETS
 from lm_eval_rag.harness.train.checkpoint import read_note
 from lm_eval_rag.harness.train.cli import train_main
 from lm_eval_rag.harness.train.contrastive import Part, batches, documents_of, loss
@@ -210,10 +211,32 @@ def encoder(little_bert: Path, tmp_path: Path) -> str:
 DENSE = replace(QUICK, epochs=1, hard=0, learning_rate=1e-2, eval_every=1)
 
 
+def pooled(kind: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A preset as DPR's, of two encoders, or SimCSE's, one BERT through its pooling layer."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    folders = {"simcse": encoder}
+    if kind == "dpr":
+        config = transformers.DPRConfig.from_pretrained(encoder, initializer_range=0.5)
+        for seed, tower in enumerate(("Question", "Context")):
+            folders[tower] = str(shutil.copytree(encoder, tmp_path / tower))
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                getattr(transformers, f"DPR{tower}Encoder")(config).save_pretrained(folders[tower])
+    preset = PRESETS[kind]
+    ours = replace(preset, model=folders.get("Question", encoder), document_model=folders.get("Context"))
+    monkeypatch.setitem(PRESETS, kind, ours)
+    return kind
+
+
+@pytest.mark.parametrize("kind", ["mean", "simcse", "dpr"])
 @pytest.mark.parametrize("lora", [True, False])
-def test_transformer_towers_are_taken_by_the_dense_retriever(corpora, encoder: str, tmp_path: Path, lora: bool) -> None:
+def test_transformer_towers_are_taken_by_the_dense_retriever(
+    corpora, encoder: str, tmp_path: Path, lora: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("sentence_transformers", "peft", "faiss"):
         pytest.importorskip(name)
+    if kind != "mean":
+        encoder = pooled(kind, encoder, tmp_path, monkeypatch)
     settings = replace(DENSE, encoder=encoder, lora=lora)
     train_retriever(settings, corpora, tmp_path / "out")
     corpus = open_corpus("made/seed0")
@@ -222,6 +245,7 @@ def test_transformer_towers_are_taken_by_the_dense_retriever(corpora, encoder: s
     asked = ["what does w1 w21 w30 ?"]
     assert tuned.search(asked, 5) != base.search(asked, 5)
     assert (tmp_path / "out" / "adapter_config.json").is_file() == lora
+    assert (tmp_path / "out" / "modules.json").is_file() == (kind == "mean" and not lora)
     # What was saved is what was measured: the dev recall of the note is that of the retriever over the checkpoint.
     from lm_eval_rag.harness.train.contrastive import dev_recall
     from lm_eval_rag.harness.train.rows import read_questions, split
