@@ -28,8 +28,9 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
 
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
-    largest number of documents asked for at once, up to which the merged list may be scored. What Rank chose counts
-    where the method names it as its passages: it may rank other texts too.
+    largest number of documents asked for at once, up to which the merged list may be scored, or the list's own length
+    where the method names fewer than came back at once. What Rank chose counts where the method names it as its
+    passages: it may rank other texts too.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -53,6 +54,8 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         }
         for rule in answer.rules
     ]
+    k = max((step.k for step in trace.steps), default=0)
+    cut = len(passages) < max((step.found for step in trace.steps), default=0)
     prompts = [step.request for step in trace.steps if step.ask == "Generate"]
     return {
         "answer": answer.text,
@@ -60,7 +63,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "notes": list(answer.notes),
         "failure": trace.failure,
         "passages": passages if retrieved else None,
-        "k": max((step.k for step in trace.steps), default=0),
+        "k": min(k, len(passages)) if retrieved and cut else k,
         "rules": rules,
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),

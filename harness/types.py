@@ -137,6 +137,7 @@ class Step:
         completion_tokens: Tokens written.
         dropped_passages: Passages left out of the prompt for want of room.
         k: Documents asked for (Retrieve, Rank).
+        found: Documents that came back.
         journalled: True when the journal served it.
     """
 
@@ -148,6 +149,7 @@ class Step:
     completion_tokens: int = 0
     dropped_passages: int = 0
     k: int = 0
+    found: int = 0
     journalled: bool = False
 
 

@@ -129,7 +129,7 @@ class RetrieveBackend:
 def _served(corpus: Corpus, ask: Retrieve, reply: Reply) -> Served:
     passages = tuple(corpus.passage(int(row), float(score)) for row, score in reply.value)
     text = " ".join(passage.id for passage in passages)
-    step = Step("Retrieve", ask.text, text, seconds=reply.seconds, k=ask.k, journalled=reply.journalled)
+    step = Step("Retrieve", ask.text, text, reply.seconds, k=ask.k, found=len(passages), journalled=reply.journalled)
     return Served(passages, step)
 
 

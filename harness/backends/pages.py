@@ -79,6 +79,6 @@ class RankBackend:
                 continue
             best = tuple((places[int(row)], float(score)) for row, score in reply.value)
             told = " ".join(str(place) for place, _ in best)
-            step = Step("Rank", ask.text, told, seconds=reply.seconds, k=ask.k, journalled=reply.journalled)
+            step = Step("Rank", ask.text, told, reply.seconds, k=ask.k, found=len(best), journalled=reply.journalled)
             served.append(Served(best, step))
         return served

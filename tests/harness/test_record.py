@@ -25,6 +25,11 @@ def both(query: Query) -> Plan[Answer]:
     return Answer("x", found)
 
 
+def cuts(query: Query) -> Plan[Answer]:
+    """Retrieves three and names one of the two that came back."""
+    return Answer("x", (yield from retrieve("ships", 3))[:1])
+
+
 def neither(query: Query) -> Plan[Answer]:
     """Asks nothing."""
     return Answer("x")
@@ -37,6 +42,7 @@ def neither(query: Query) -> Plan[Answer]:
         (ranks, {}, ["0", "2"], 2),
         (ranks, {"named": False}, None, 2),
         (both, {}, ["d0", "d2"], 3),
+        (cuts, {}, ["d2"], 1),
         (neither, {}, None, 0),
     ],
 )
