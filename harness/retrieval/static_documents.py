@@ -21,7 +21,11 @@ WIDTH = 512
 NONZERO = 8
 TIMES = 64
 BLOCK = 8192  # documents at once
+KEPT = 5  # corpora, as many as RuleQA has sets
 SEED = 0x5EED  # of the document tower; another would make every trained query tower useless
+
+
+_embedded: dict[str, Documents] = {}  # by the corpus's fingerprint, the oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,18 @@ class Documents:
 
 
 def embed(corpus: Corpus) -> Documents:
-    """Run the document tower over a corpus; 64,000 documents of 10 words take about a second."""
+    """Run the document tower over a corpus; 64,000 documents of 10 words take about a second.
+
+    The last few corpora are kept, since several query towers and evaluations in one process share them.
+    """
+    if corpus.fingerprint not in _embedded:
+        while len(_embedded) >= KEPT:
+            del _embedded[next(iter(_embedded))]
+        _embedded[corpus.fingerprint] = _embed(corpus)
+    return _embedded[corpus.fingerprint]
+
+
+def _embed(corpus: Corpus) -> Documents:
     blocks = [document_features(corpus.texts[start : start + BLOCK]) for start in range(0, len(corpus), BLOCK)]
     keys, count = np.unique(np.concatenate([_once(block) for block in blocks]), return_counts=True)
     found = Documents(keys, np.log1p(len(corpus) / count).astype(np.float32), None)
