@@ -227,7 +227,13 @@ def _hub_note(name: str, revision: str | None) -> Note | None:
 
 
 def _device(spec: ModelSpec) -> str | None:
-    return "cpu" if spec.name in EMBEDDED else None
+    if spec.name in EMBEDDED:
+        return "cpu"
+    if not spec.name.startswith("hf"):
+        return None
+    import torch
+
+    return None if torch.cuda.is_available() else "cpu"  # lm_eval's own default is cuda
 
 
 def _content(folder: Path) -> list[list[Any]]:

@@ -52,7 +52,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     rows = chosen(table, given.only)
     limit = None if given.limit is None else at_least("--limit", given.limit)
     out = given.out or Path("reproduced") / table.name
-    runner = Runner(out, Trainer(build), limit)
+    runner = Runner(out, Trainer(build), limit, table.share_calls)
     if given.dry_run:
         sys.stdout.write("\n".join(_plan(rows, runner)) + "\n")
         return 0

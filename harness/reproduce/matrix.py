@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +48,7 @@ class Row:
         arguments: As in ``--model_args``; texts may hold ``{task}`` and ``@NAME``.
         tasks: Names of the tasks.
         sample: Task -> number of questions, drawn by seed 0; a task that is not named is run in full.
+        chat: Whether prompts go through the generator's chat template (``--apply_chat_template``).
         needs: What it takes that is not at hand, such as a GPU; such a row is run only when it is named.
         published: What names its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``.
         series: Curve that it is a point of, or "".
@@ -64,6 +65,7 @@ class Row:
     arguments: Values
     tasks: tuple[str, ...]
     sample: Mapping[str, int] = field(default_factory=dict)
+    chat: bool = False
     needs: str = ""
     published: Mapping[str, str] = field(default_factory=dict)
     series: str = ""
@@ -152,6 +154,7 @@ class Table:
         claims: What is tested.
         plots: What is drawn.
         subset: ``degenerated`` counts only questions that the best rule turns into one about stated facts; "" all.
+        share_calls: Whether rows take over each other's finished calls (see :mod:`.sharing`).
     """
 
     name: str
@@ -163,6 +166,7 @@ class Table:
     claims: tuple[Claim, ...]
     plots: tuple[Plot, ...]
     subset: str = ""
+    share_calls: bool = False
 
     def lines(self) -> dict[str, tuple[Row, ...]]:
         """Line -> its rows, which differ in the seed alone."""
@@ -170,8 +174,10 @@ class Table:
         return {name: tuple(row for row in self.rows if row.line == name) for name in names}
 
 
-TABLE = ("title", "source", "notes", "metrics", "tasks", "sample", "row", "train", "claim", "plot", "subset")
-ROW = ("name", "label", "model", "arguments", "tasks", "sample", "needs", "published", "series", "x", "bank", "each")
+TABLE = (
+    "title", "source", "notes", "metrics", "tasks", "sample", "row", "train", "claim", "plot", "subset", "share_calls",
+)  # fmt: skip
+ROW = (*(one.name for one in fields(Row) if one.name not in ("line", "trains", "variables")), "each")
 
 
 def read_table(path: Path) -> Table:
@@ -198,6 +204,7 @@ def read_table(path: Path) -> Table:
         claims=tuple(claim for one in data.get("claim", []) for claim in _made(Claim, one)),
         plots=tuple(plot for one in data.get("plot", []) for plot in _made(Plot, one)),
         subset=data.get("subset", ""),
+        share_calls=data.get("share_calls", False),
     )
     _check_names(table)
     return table
@@ -234,14 +241,10 @@ def _rows(given: Values, trains: Mapping[str, Values]) -> Iterable[Row]:
             model=told.get("model", ""),
             arguments=given.get("arguments", {}),
             tasks=tuple(told["tasks"]),
-            sample=told["sample"],
-            needs=told.get("needs", ""),
-            published=told.get("published", {}),
-            series=told.get("series", ""),
             x=None if told.get("x") is None else float(told["x"]),
-            bank=told.get("bank", ""),
             trains=trains,
             variables=variables,
+            **{key: told[key] for key in ("sample", "chat", "needs", "published", "series", "bank") if key in told},
         )
         for task in row.tasks:
             row.of(task)  # raises where a placeholder or a step is missing
@@ -260,9 +263,9 @@ def _made(kind: type[Part], given: Values) -> Iterable[Part]:
     _known(f"key of a {kind.__name__.lower()}", given, (*known, "each"))
     for variables in _combinations(given):
         own = {key: value for key, value in given.items() if key != "each"}
-        kept = own if kind is Plot else fill(own, variables, str(given.get("text")))
+        told = own if kind is Plot else fill(own, variables, str(given.get("text")))
         try:
-            yield kind(**{key: _frozen(value) for key, value in kept.items()})
+            yield kind(**{key: _frozen(value) for key, value in told.items()})
         except TypeError as error:
             raise UserError(f"{kind.__name__} {given.get('text') or given.get('title')!r}: {error}.") from None
 
@@ -287,8 +290,7 @@ def _check_names(table: Table) -> None:
         seen.add(row.name)
     lines = table.lines()
     for claim in table.claims:
-        sides = (claim.better, claim.worse, *claim.controls.values(), *claim.bounds.values())
-        for name in (name for side in sides for name in side):
+        for name in chain(claim.better, claim.worse, *claim.controls.values(), *claim.bounds.values()):
             if name not in lines:
                 raise unknown(f"row in the claim {claim.text!r}:", name, lines)
     for plot in table.plots:

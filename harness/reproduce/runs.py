@@ -14,6 +14,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 
 from lm_eval_rag.harness.journal import digest
 from lm_eval_rag.harness.reproduce.matrix import Row, Train
+from lm_eval_rag.harness.reproduce.sharing import CALLS, shared_calls
 from lm_eval_rag.harness.reproduce.training import Trainer, arguments, key_of, plain
 
 log = logging.getLogger(__name__)
@@ -47,14 +49,19 @@ class Job:
 
     def name(self, limit: int | None) -> str:
         """Hash of what is asked for."""
-        return digest([self.row.model, plain(dict(self.arguments)), self.tasks, self.sample, limit])[:12]
+        asked = [self.row.model, plain(dict(self.arguments)), self.tasks, self.sample, limit]
+        return digest([*asked, *(["chat"] if self.row.chat else [])])[:12]
 
     def commands(self, place: str = "runs") -> list[str]:
         """What to type for the same by hand: training, then evaluation."""
         lines = [line for step in self.steps for line in _training(step)]
-        model_args = ",".join(f"{key}={_shown(value)}" for key, value in self.arguments.items())
+        given = dict(self.arguments)
+        batch = given.pop("batch_size", None)  # lm_eval has an option of its own for it, and refuses it elsewhere
+        model_args = ",".join(f"{key}={_shown(value)}" for key, value in given.items())
         words = ["lm_eval", "run", "--model", self.row.model, "--tasks", ",".join(self.tasks), "--log_samples"]
         words += ["--output_path", f"{place}/{self.row.name}"] + (["--model_args", model_args] if model_args else [])
+        words += ["--batch_size", str(batch)] if batch else []
+        words += ["--apply_chat_template"] if self.row.chat else []
         words += ["--samples", SAMPLES] if self.sample else []
         return [*dict.fromkeys(lines), shlex.join(words)]
 
@@ -76,11 +83,13 @@ class Runner:
         out: The output folder.
         trainer: Makes checkpoints.
         limit: The first questions of each task alone, in place of any draw; None for what the table says.
+        share_calls: Whether rows take over each other's finished calls.
     """
 
     out: Path
     trainer: Trainer
     limit: int | None = None
+    share_calls: bool = False
     _asked: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     def folder(self, job: Job) -> Path:
@@ -102,6 +111,7 @@ class Runner:
 
         given = {k: str(self.trainer.checkpoint(v)) if isinstance(v, Train) else v for k, v in job.arguments.items()}
         model = get_model(job.row.model).create_from_arg_obj(dict(given))
+        model.chat_template(job.row.chat)  # before the fingerprint, which tells chats apart
         folder = self.folder(job)
         asked = {task: self._questions(task) for task in job.tasks}
         same = {"fingerprint": model.setup.fingerprint, "corpora": {task: ids for task, (_, ids) in asked.items()}}
@@ -112,7 +122,8 @@ class Runner:
             log.warning("%s was run on other data or with other weights, and is run again.", job.row.name)
         shutil.rmtree(folder, ignore_errors=True)
         began = time.perf_counter()
-        self._evaluate(job, model, given, folder)
+        with shared_calls(model.setup, self.out / CALLS) if self.share_calls else nullcontext():
+            self._evaluate(job, model, given, folder)
         told = {**same, "seconds": round(time.perf_counter() - began, 1), "counts": dict(model.counts)}
         aside = folder / f".{DONE}"
         aside.write_text(json.dumps(told, indent=1), encoding="utf-8")
@@ -138,6 +149,7 @@ class Runner:
             samples=drawn,
             evaluation_tracker=tracker,
             batch_size=1,
+            apply_chat_template=job.row.chat,
         )
         assert results is not None  # None on other ranks than the first; there is one here
         samples = results.pop("samples")

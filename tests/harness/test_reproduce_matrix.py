@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -94,6 +95,16 @@ def test_the_commands_train_first_and_name_every_option(table: Table) -> None:
     folder = tower.split()[-1]
     assert f"--retriever-adapter {folder} --task ruleqa_demo" in reader
     assert f"retriever_adapter={folder}" in evaluation and f"gen_pretrained={reader.split()[-1]}" in evaluation
+
+
+def test_a_chat_and_its_batches_are_options_of_lm_eval(tmp_path: Path) -> None:
+    plain, chat = WHOLE, WHOLE.replace("{ k = 5 }", "{ k = 5, batch_size = 4 }\nchat = true")
+    ((before,), (job,)) = (jobs(read_table(write(tmp_path, text)).rows[0]) for text in (plain, chat))
+    (command,) = job.commands()
+    assert command.endswith("--model_args k=5 --batch_size 4 --apply_chat_template")
+    assert before.commands()[0].endswith("--model_args k=5")
+    told = {job.name(None), jobs(replace(job.row, chat=False))[0].name(None)}
+    assert len(told) == 2  # a chat is another run
 
 
 def test_tasks_with_other_arguments_are_other_jobs(tmp_path: Path) -> None:

@@ -151,6 +151,63 @@ def test_other_arguments_or_data_are_another_run(
     assert evaluated == ["vote"] * 4
 
 
+def counts(out: Path, row: str) -> dict[str, int]:
+    (done,) = (out / "runs" / row).glob("*/done.json")
+    found: dict[str, int] = json.loads(done.read_text(encoding="utf-8"))["counts"]
+    return found
+
+
+SHARING = """
+tasks = ["ruleqa_demo"]
+share_calls = true
+
+[[row]]
+name = "first"
+model = "standard_rag"
+arguments = { generator = "dummy", k = 10 }
+
+[[row]]
+name = "shorter"
+model = "standard_rag"
+arguments = { generator = "dummy", k = 10, max_prompt_tokens = 90 }
+"""
+
+
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_rows_take_over_each_others_calls_where_the_table_says_so(
+    shared: str,
+    reproduce: Callable[..., int],
+    evaluated: list[str],
+    tables: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    (tables / "made_up.toml").write_text(SHARING.replace("true", shared), encoding="utf-8")
+    assert reproduce("--limit", "5") == 0
+    first, shorter = (counts(tmp_path / "out", row) for row in ("first", "shorter"))
+    assert first["journalled"] == 0 and first["Retrieve"] == first["Generate"] == 5
+    assert shorter["journalled"] == (5 if shared == "true" else 0)  # its lists, but not its prompts
+    assert (tmp_path / "out" / "calls.sqlite").exists() == (shared == "true")
+
+
+def test_a_row_that_is_a_chat_says_so_to_its_model(
+    reproduce: Callable[..., int], tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chats = []
+
+    def evaluate(self: Runner, job: Any, model: Any, *rest: Any) -> None:
+        chats.append(model.generator.chat)
+        raise UserError("enough")
+
+    monkeypatch.setattr(Runner, "_evaluate", evaluate)
+    (tables / "made_up.toml").write_text(
+        TABLE.replace('model = "standard_rag"\n', 'model = "standard_rag"\nchat = true\n', 1), encoding="utf-8"
+    )
+    assert reproduce() == 1
+    assert chats == [True, False, False]
+
+
 def test_a_dry_run_runs_nothing(
     reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,13 @@ def hf(folder, chat=False, **arguments):
     return LMGenerator(ModelSpec("hf", given, batch_size=2, device="cpu"), chat=chat)
 
 
+def test_without_a_gpu_it_is_on_the_processor(little_llama, monkeypatch):
+    """lm_eval's own default is cuda, also where there is none."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    made = LMGenerator(ModelSpec("hf", {"pretrained": str(little_llama), "dtype": "float32"}))
+    assert made.lm.device.type == "cpu"
+
+
 @pytest.fixture(scope="module")
 def plain(little_llama):
     return hf(little_llama)
