@@ -16,10 +16,13 @@ def choice(reply: str, allowed: Iterable[str]) -> str | None:
 
 
 def code_line(reply: str) -> str:
-    """The first line of code: without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it."""
+    """The first line of code: without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it.
+
+    A line that ends with a colon only announces it.
+    """
     for line in reply[:READ].splitlines():
         bare = line.strip()
-        if not bare.startswith("```") and bare.strip("`"):
+        if not bare.startswith("```") and not bare.endswith(":") and bare.strip("`"):
             bare = bare.strip("`").removeprefix(">>>").strip()
             bare = re.sub(r"^[A-Za-z_]\w{0,40}\s*=(?!=)\s*", "", bare)
             return bare[6:-1].strip() if bare.startswith("print(") and bare.endswith(")") else bare
@@ -27,8 +30,9 @@ def code_line(reply: str) -> str:
 
 
 def one_line(reply: str) -> str:
-    """A reply's first line that is not blank, as it is."""
-    return next((line.strip() for line in reply.splitlines() if line.strip()), "")
+    """A reply's first line that is not blank, as it is; after lines that only announce it ("The answer is:")."""
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    return next((line for line in lines if not line.endswith(":")), lines[0] if lines else "")
 
 
 def numbers(reply: str, n: int) -> tuple[int, ...]:

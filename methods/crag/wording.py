@@ -54,13 +54,13 @@ def _template(path: Path, name: str, version: str, part: dict[str, Any]) -> Temp
             f"The prompts in {path}: [{name}] needs the text 'instruction' and may have {', '.join(sorted(PARTS))}; "
             f"found {', '.join(sorted(part)) or 'nothing'}."
         )
-    instruction = part["instruction"].strip()
+    instruction = part["instruction"].strip() + "\n"  # an empty line parts it from what comes after
     return Template(
         version=version,
         instruction=instruction,
         instruction_rules=instruction,
-        instruction_closed=part.get("closed", instruction).strip(),
-        documents="\nReferences:\n{documents}\n",
+        instruction_closed=part.get("closed", instruction).strip() + "\n",
+        documents="References:\n{documents}\n",
         rules="{rules}",
         query="{query}",
         answer=part.get("answer", "Answer:"),

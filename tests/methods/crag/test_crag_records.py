@@ -27,7 +27,7 @@ REPLIES = {
     "Numbers:": "3, 1",
     "Borne out (yes or no):": "yes",
     "Answer:": "forty-two",
-    "Now think step by step.": "## Reasoning:\nso\n## Answer:\nforty-two\n## False Premise:\nno\n",
+    "===END===.": "## Reasoning:\nso\n## Answer:\nforty-two\n## False Premise:\nno\n",
 }
 OPTIONS: list[dict[str, Any]] = [
     {},
