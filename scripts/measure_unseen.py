@@ -4,7 +4,8 @@
     python scripts/measure_unseen.py harness/generators/rulerag_tiny_rgft runs
 
 The prompts of training are built again from the checkpoint's ``rulerag.json``. A name or a rule is seen when it stands
-anywhere in a training prompt of its set, and a name also as an answer that was learnt.
+anywhere in a training prompt of its set, and a name also as an answer that was learnt. ``em where found`` is over the
+questions with recall@10 = 1, since what was never seen is often what no document tells.
 """
 
 from __future__ import annotations
@@ -48,10 +49,13 @@ def main() -> None:
             continue
         docs = {id_: sample["doc"] for id_, sample in run.questions.items()}
         classes = _classes(docs, _shown(note, setup, run.task, corpora[run.task]))
-        em = run.scores["em"]
-        found = [[em[id_] for id_ in docs if name in classes[id_] and id_ in em] for name in names]
-        lines.append([run.label, run.task, *(f"{cell(interval(ems))} of {len(ems):,}" if ems else "" for ems in found)])
-    print(table(["run", "em", *names], lines))
+        em, recall = run.scores["em"], run.scores["recall@10"]
+        found = {id_: score for id_, score in em.items() if recall.get(id_) == 1}
+        for told, scores in (("em", em), ("recall@10", recall), ("em where found", found)):
+            values = [[scores[id_] for id_ in docs if name in classes[id_] and id_ in scores] for name in names]
+            shown = (f"{cell(interval(value))} of {len(value):,}" if value else "" for value in values)
+            lines.append([run.label, run.task, told, *shown])
+    print(table(["run", "task", "score", *names], lines))
 
 
 def _setup(note: Note) -> Setup:

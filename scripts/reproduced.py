@@ -31,7 +31,8 @@ def main() -> None:
             shutil.copyfile(folder / f"page.{suffix}", KEPT / f"{name}.{suffix}")
         told = [line for claim, tests in page["claims"] for line in _claim(claim, tests)]
         rows += [[f"[{name}](leaderboards/reproduced/{name}.txt)" if i == 0 else "", *t] for i, t in enumerate(told)]
-    print(table(["page", "claim", "score", "holds", "does not hold", "cannot tell", "and against every control"], rows))
+    head = ["page", "claim", "score", "holds", "does not hold", "cannot tell", "holds against every control"]
+    print(table(head, rows).replace("---:", "---"))
 
 
 def _claim(claim: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> Iterable[list[str]]:
