@@ -146,6 +146,15 @@ class Journal:
         with self._usable(), self._base:
             self._base.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?)", rows)
 
+    def take_over(self, other: Path) -> None:
+        """Keep the finished calls of another journal, too; its own stay as they are."""
+        assert self._base is not None
+        with self._usable():
+            self._base.execute("ATTACH DATABASE ? AS other", (str(other),))
+            with self._base:
+                self._base.execute("INSERT OR IGNORE INTO calls SELECT * FROM other.calls")
+            self._base.execute("DETACH DATABASE other")
+
     @contextmanager
     def _usable(self) -> Iterator[None]:
         """Says what to do when the file cannot be read or written: a full disk, a damaged file."""

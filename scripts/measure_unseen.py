@@ -83,7 +83,9 @@ def _classes(docs: Mapping[str, Mapping[str, Any]], shown: str) -> dict[str, set
     found: dict[str, set[str]] = {}
     banks: dict[str, RuleBank] = {}
     for id_, doc in docs.items():
-        bank = banks.setdefault(doc["corpus"], RuleBank(open_corpus(doc["corpus"])))
+        if doc["corpus"] not in banks:
+            banks[doc["corpus"]] = RuleBank(open_corpus(doc["corpus"]))
+        bank = banks[doc["corpus"]]
         answer = any(name in shown for name in doc["answers"])
         rules = [rule.text in shown for rule in bank.match(doc["query"], N_RULES)]
         found[id_] = {"all", f"answer {'seen' if answer else 'unseen'}"}

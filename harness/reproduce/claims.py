@@ -40,11 +40,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A claim on one task and metric: its own comparison first, then controls, then bounds."""
+    """A claim on one task and metric: its own comparison first, then controls, then bounds.
+
+    Args:
+        absent: Controls that were not run on the task.
+    """
 
     task: str
     metric: str
     comparisons: tuple[Comparison, ...]
+    absent: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -53,11 +58,13 @@ class Tested:
 
     @property
     def by_rules(self) -> str:
-        """Whether it holds against every control; "" where there is none."""
+        """Whether it holds against every control, those included that were not run; "" where none was run."""
         told = [one.verdict for one in self.comparisons if one.verdict]
         if len(told) < 2:
             return ""
-        return HOLDS if set(told) == {HOLDS} else FAILS if FAILS in told else UNCLEAR
+        if FAILS in told:
+            return FAILS
+        return HOLDS if set(told) == {HOLDS} and not self.absent else UNCLEAR
 
 
 def judge(table: Table, found: Found) -> list[tuple[Claim, list[Tested]]]:
@@ -112,7 +119,9 @@ def _tests(claim: Claim, lines: Mapping[str, tuple[Row, ...]], found: Found) -> 
                 if shared:
                     made.append(Comparison(against, paired([ours[i] for i in shared], [theirs[i] for i in shared])))
             if made and made[0].against == BASELINE:
-                yield Tested(task, metric, tuple(made))
+                ran = {one.against for one in made}
+                absent = tuple(name for name in claim.controls if name not in ran)
+                yield Tested(task, metric, tuple(made), absent)
 
 
 def line_scores(

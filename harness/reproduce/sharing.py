@@ -8,7 +8,6 @@ asked, and two rows differ only where their prompts do.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from lm_eval_rag.harness.arguments import Setup
 from lm_eval_rag.harness.journal import Journal
 
 CALLS = "calls.sqlite"  # in the output folder
+SHARED = "shared"  # in place of a run's fingerprint
 
 
 @contextmanager
@@ -26,17 +26,11 @@ def shared_calls(setup: Setup, shared: Path) -> Iterator[None]:
     if own is None:
         yield
         return
-    setup.open_journal().close()
-    Journal(shared, "shared").close()
-    _pour(shared, own)
+    Journal(shared, SHARED).close()
+    with closing(setup.open_journal()) as journal:
+        journal.take_over(shared)
     try:
         yield
     finally:
-        _pour(own, shared)
-
-
-def _pour(source: Path, target: Path) -> None:
-    with closing(sqlite3.connect(target, timeout=60)) as base:
-        base.execute("ATTACH DATABASE ? AS other", (str(source),))
-        with base:
-            base.execute("INSERT OR IGNORE INTO calls SELECT * FROM other.calls")
+        with closing(Journal(shared, SHARED)) as journal:
+            journal.take_over(own)

@@ -80,6 +80,14 @@ def test_a_rule_claim_must_hold_against_every_control() -> None:
         assert found.verdict == HOLDS and found.by_rules == expected
 
 
+def test_a_control_that_was_not_run_leaves_it_open() -> None:
+    good, bad = [1.0] * 40 + [0.0] * 20, [0.0] * 60
+    made = claim(controls={"random": ("c",), "shuffled": ("d",)})
+    for scores, expected in ((results({"a": good, "b": bad, "c": bad}), UNCLEAR), (results({"a": good, "b": bad}), "")):
+        ((_, (found,)),) = claims.judge(table_of(["a", "b", "c", "d"], [made]), scores)
+        assert found.verdict == HOLDS and found.by_rules == expected
+
+
 def test_seeds_are_averaged_question_by_question() -> None:
     table = table_of(["a/seed0", "a/seed1", "b"], [claim()])
     found = results({"a/seed0": [1.0, 0.0, 1.0], "a/seed1": [1.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0]})
