@@ -94,13 +94,13 @@ class Encoder:
 
 
 def fast_dtype(device: str | None = None) -> Literal["bfloat16", "float32"]:
-    """bfloat16 where the hardware multiplies in it (CUDA from Ampere on, CPUs with AMX), else float32."""
+    """bfloat16 where the hardware multiplies in it (CUDA from Ampere on; AMX, AVX512-BF16), else float32."""
     import torch
 
     if (device or "cuda").startswith("cuda") and torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return "bfloat16" if able.get("amx_bf16") else "float32"
+    return "bfloat16" if able.get("amx_bf16") or able.get("avx512_bf16") else "float32"
 
 
 def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], Any]:
