@@ -53,7 +53,7 @@ def cell(found: Interval | None, metric: str, of: int = 0) -> str:
     scale, digits = (100, 1) if known and known.unit == "share" else (1, 1) if known else (1, 3)
 
     def shown(value: float) -> str:
-        return f"{value * scale + 0.0:.{digits}f}"
+        return f"{round(value * scale, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
 
     ends = "" if found.low is None or found.high is None else f" [{shown(found.low)}, {shown(found.high)}]"
     return shown(found.mean) + ends + (f" n={found.n}" if found.n < of else "")

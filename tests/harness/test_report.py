@@ -14,7 +14,9 @@ from lm_eval_rag.harness.errors import UserError
 from lm_eval_rag.harness.report.build import build
 from lm_eval_rag.harness.report.cli import report_main
 from lm_eval_rag.harness.report.runs import read_runs
+from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.report.table import printable, table
+from lm_eval_rag.harness.report.text import cell
 
 Make = Callable[..., Path]
 PUBLISHED = Path(__file__).parents[2] / "leaderboards" / "published"
@@ -273,3 +275,9 @@ def test_against_compares_with_one_run_only(runs: Path) -> None:
     assert set().union(*(s for r in some.runs for s in r.slices.values())) == {"em"}
     with pytest.raises(UserError, match="Unknown run 'nobody'"):
         build(read, against="nobody")
+
+
+def test_a_zero_has_no_minus() -> None:
+    """Not even one that is a zero only when rounded."""
+    assert cell(Interval(-0.0004, -0.001, 0.0186, 9), "em") == "0.0 [-0.1, 1.9]"
+    assert cell(Interval(-0.0004, -0.0, -0.0002, 5), "em", of=9) == "0.0 [0.0, 0.0] n=5"
