@@ -44,16 +44,16 @@ class Reranked:
         """
         found = self._base.search(texts, max(at_least("k", k), self._depth))
         passages = self._corpus.texts
-        pairs = [(text, passages[row]) for text, ranked in zip(texts, found, strict=True) for row, _ in ranked]
-        scores = iter(self._scores(pairs) if pairs else ())
-        rescored = [[(row, next(scores)) for row, _ in ranked] for ranked in found]
+        pairs = {(text, passages[row]) for text, ranked in zip(texts, found, strict=True) for row, _ in ranked}
+        scores = self._scores(sorted(pairs)) if pairs else {}  # each pair once: its place in a batch moves the last bit
+        rescored = [
+            [(row, scores[text, passages[row]]) for row, _ in ranked] for text, ranked in zip(texts, found, strict=True)
+        ]
         return [sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k] for ranked in rescored]
 
-    def _scores(self, pairs: list[tuple[str, str]]) -> list[float]:
-        scores: list[float] = (
-            _loaded(self._checkpoint).predict(pairs, batch_size=BATCH, show_progress_bar=False).tolist()
-        )
-        return scores
+    def _scores(self, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
+        scores = _loaded(self._checkpoint).predict(pairs, batch_size=BATCH, show_progress_bar=False)
+        return dict(zip(pairs, scores.tolist(), strict=True))
 
 
 @lru_cache(maxsize=1)
