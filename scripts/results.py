@@ -1,4 +1,4 @@
-"""The README's results: runs every row through lm_eval, then prints its tables in Markdown.
+"""The results of RESULTS.md: runs every row through lm_eval, then prints its tables in Markdown.
 
     python scripts/results.py --output runs
 

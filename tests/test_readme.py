@@ -1,4 +1,4 @@
-"""The README's code runs as it stands there, and its commands name what exists."""
+"""The README's code runs as it stands there; its commands, and those of RESULTS.md, name what exists."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,7 @@ from lm_eval_rag.methods.prompts import template
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BOTH = README + (ROOT / "RESULTS.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -55,12 +56,17 @@ def test_a_method_in_ten_lines():
 
 
 def test_what_it_names_exists():
-    assert set(re.findall(r"--model (\w+)", README)) <= set(METHODS)
-    assert set(re.findall(r"`?lm-eval-rag ([\w-]+)", README)) <= set(COMMANDS)
-    for target in re.findall(r"make (\w+)", README):
+    assert set(re.findall(r"--model (\w+)", BOTH)) <= set(METHODS)
+    assert set(re.findall(r"`?lm-eval-rag ([\w-]+)", BOTH)) <= set(COMMANDS)
+    for target in re.findall(r"make (\w+)", BOTH):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)#]+)", README))))
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)]+)", BOTH))))
 def test_local_links_lead_somewhere(link):
-    assert (ROOT / link).exists()
+    path, _, anchor = link.partition("#")
+    target = ROOT / (path or "README.md")
+    assert target.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
