@@ -52,7 +52,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
             "body_support": rule.body_support,
             "repeat": rule.repeat,
         }
-        for rule in answer.rules
+        for rule in answer.rules or ()
     ]
     k = max((step.k for step in trace.steps), default=0)
     cut = len(passages) < max((step.found for step in trace.steps), default=0)
@@ -64,7 +64,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "failure": trace.failure,
         "passages": passages if retrieved else None,
         "k": min(k, len(passages)) if retrieved and cut else k,
-        "rules": rules,
+        "rules": None if answer.rules is None else rules,
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),
         "calls": dict(sorted(Counter(step.ask for step in trace.steps).items())),

@@ -112,14 +112,14 @@ class Answer:
     Args:
         text: The answer; "" when there is none.
         passages: Every retrieved passage, merged and best first (scoring takes the first k as recall@k).
-        rules: The rules that guided it.
+        rules: The rules that guided it, which may be none; None for a method that goes by none.
         abstained: True when the method declined to answer.
         notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
     """
 
     text: str
     passages: tuple[Passage, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] | None = None
     abstained: bool = False
     notes: tuple[str, ...] = ()
 

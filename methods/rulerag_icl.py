@@ -75,4 +75,4 @@ def rulerag_icl(
         document_order,
     )
     text = yield from generate(prompt)
-    return Answer(text.strip(), found, chosen)
+    return Answer(text.strip(), found, chosen if n_rules else None)

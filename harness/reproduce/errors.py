@@ -3,8 +3,8 @@
 A wrong answer is one that was scored and whose ``em`` is 0, abstentions included. Its class is the first that fits:
 
 - ``rule failure``: no rule that was selected leads to a gold answer. A rule leads there if a document of the corpus
-  states its body about the question's subject with a gold answer. Only for methods that ask for rules; without any
-  rule, none leads there.
+  states its body about the question's subject with a gold answer. Only for methods that go by rules; where such a
+  method has none, none leads there.
 - ``retrieval error``: none of the first 10 documents states a gold answer (``recall@10`` is 0).
 - ``attribution error``: one of them does, and another answer was given, or none.
 
@@ -65,8 +65,8 @@ def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:
         return None
     rank = read_case(doc, "", record).answer_rank
     retrieved = rank is not None and rank <= DEPTH
-    if "MatchRules" in record.get("calls", {}):
-        bodies = [rule["body"] for rule in record.get("rules", ())]
+    if (rules := record.get("rules")) is not None:
+        bodies = [rule["body"] for rule in rules]
         if not reaches(corpora[doc["corpus"]], doc["subject"], bodies, doc["answers"]):
             return Mistake(RULE, retrieved)
     return Mistake(ATTRIBUTION if retrieved else RETRIEVAL, retrieved)

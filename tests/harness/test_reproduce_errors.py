@@ -21,17 +21,16 @@ def corpora() -> Corpora:
 
 def sample(
     em: float | None = 0.0,
-    bodies: tuple[str, ...] = ("was born in",),
+    bodies: tuple[str, ...] | None = ("was born in",),
     objects: tuple[str, ...] | None = ("Moor", "Vale"),
-    asks_rules: bool = True,
     **doc: Any,
 ) -> dict[str, Any]:
     passages = None if objects is None else [{"text": f"x {o}", "object": o} for o in objects]
     record = {
         "passages": passages,
         "k": 10,
-        "rules": [{"head": "is citizen of", "body": body} for body in bodies],
-        "calls": {"Retrieve": 1, **({"MatchRules": 1} if asks_rules else {})},
+        "rules": None if bodies is None else [{"head": "is citizen of", "body": body} for body in bodies],
+        "calls": {"Retrieve": 1, "MatchRules": 1},
     }
     made = {"doc": {"subject": "Ada", "answers": ["Vale"], "corpus": "c", "_rag": record, **doc}}
     return made if em is None else {**made, "em": em}
@@ -47,12 +46,8 @@ CASES = [
     ("nothing is retrieved", sample(objects=()), Mistake(RETRIEVAL, False)),
     ("it is retrieved in the eleventh place", sample(objects=("Moor",) * 10 + ("Vale",)), Mistake(RETRIEVAL, False)),
     ("it is retrieved in the tenth place", sample(objects=("Moor",) * 9 + ("Vale",)), Mistake(ATTRIBUTION, True)),
-    (
-        "a method without rules: not retrieved",
-        sample(asks_rules=False, bodies=(), objects=()),
-        Mistake(RETRIEVAL, False),
-    ),
-    ("a method without rules: retrieved", sample(asks_rules=False, bodies=()), Mistake(ATTRIBUTION, True)),
+    ("a method that goes by no rules: not retrieved", sample(bodies=None, objects=()), Mistake(RETRIEVAL, False)),
+    ("a method that goes by no rules: retrieved", sample(bodies=None), Mistake(ATTRIBUTION, True)),
     ("a right answer", sample(em=1.0), None),
     ("no score", sample(em=None), None),
     ("no retrieval", sample(objects=None), None),

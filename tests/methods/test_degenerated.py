@@ -11,6 +11,7 @@ from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.types import Passage, Rule
 
 FACTS = [("Ada Moss", "was born in", "Vale"), ("Ada Moss", "likes", "Moor"), ("Bo Reed", "likes", "Vale")]
+DOCUMENTS = [Passage(f"d{i}", f"{s} {r} {o}.", fact=(s, r, o)) for i, (s, r, o) in enumerate(FACTS)]
 RULES = [
     Rule("is a citizen of", "was born in", support=9, body_support=10, confidence=0.9),
     Rule("is a citizen of", "likes", support=1, body_support=10, confidence=0.1),
@@ -39,10 +40,9 @@ class Mute:
 @pytest.mark.parametrize("relation", ["is a citizen of", "knows"])
 @pytest.mark.parametrize("degenerated", [False, True])
 def test_what_is_asked(method: str, relation: str, degenerated: bool) -> None:
-    documents = [Passage(f"d{i}", f"{s} {r} {o}.", fact=(s, r, o)) for i, (s, r, o) in enumerate(FACTS)]
     question = f"what does Ada Moss {relation} ?"
     ((answer, trace),) = lm_eval_rag.run(
-        method, [question], corpus=documents, rules=RULES, generator=Mute(), degenerated=degenerated
+        method, [question], corpus=DOCUMENTS, rules=RULES, generator=Mute(), degenerated=degenerated
     )
     ruled = RULES if relation == RULES[0].head else []
     asked = "what does Ada Moss was born in ?" if degenerated and ruled else question
@@ -50,4 +50,11 @@ def test_what_is_asked(method: str, relation: str, degenerated: bool) -> None:
     assert [step.request for step in trace.steps if step.ask == "Retrieve"] == guided
     (prompt,) = [step.request for step in trace.steps if step.ask == "Generate"]
     assert f"Question: {asked}" in prompt
-    assert answer.rules == (() if method == "standard_rag" else tuple(ruled))
+    assert answer.rules == (None if method == "standard_rag" else tuple(ruled))
+
+
+def test_without_rules_it_goes_by_none() -> None:
+    ((answer, trace),) = lm_eval_rag.run(
+        "rulerag_icl", ["who likes Vale ?"], corpus=DOCUMENTS, rules=RULES, generator=Mute(), n_rules=0
+    )
+    assert answer.rules is None and trace.count("MatchRules") == 0

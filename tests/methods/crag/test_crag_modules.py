@@ -147,7 +147,7 @@ def test_a_reply_that_loops_is_read_at_once() -> None:
     ],
 )
 def test_settling(found: Any, text: str, invalid: bool | None, answer: str, abstained: bool, notes: Any) -> None:
-    assert settle(text, References(found), [], invalid=invalid) == Answer(answer, found, (), abstained, notes)
+    assert settle(text, References(found), [], invalid=invalid) == Answer(answer, found, None, abstained, notes)
 
 
 def test_summarising(play: Any, query: Query) -> None:
