@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from lm_eval_rag.harness.types import Answer, Trace
+from lm_eval_rag.harness.types import Answer, Rule, Trace
 
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
 
@@ -30,7 +30,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     largest number of documents asked for at once, up to which the merged list may be scored, or the list's own length
     where the method names fewer than came back at once. What Rank chose counts where the method names it as its
-    passages: it may rank other texts too.
+    passages: it may rank other texts too. ``rules`` is None for a method that goes by none.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -43,17 +43,6 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         }
         for passage in answer.passages
     ]
-    rules = [
-        {
-            "head": rule.head,
-            "body": rule.body,
-            "confidence": round(rule.confidence, 6),
-            "support": rule.support,
-            "body_support": rule.body_support,
-            "repeat": rule.repeat,
-        }
-        for rule in answer.rules or ()
-    ]
     k = max((step.k for step in trace.steps), default=0)
     cut = len(passages) < max((step.found for step in trace.steps), default=0)
     prompts = [step.request for step in trace.steps if step.ask == "Generate"]
@@ -64,7 +53,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "failure": trace.failure,
         "passages": passages if retrieved else None,
         "k": min(k, len(passages)) if retrieved and cut else k,
-        "rules": None if answer.rules is None else rules,
+        "rules": None if answer.rules is None else [_rule(rule) for rule in answer.rules],
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),
         "calls": dict(sorted(Counter(step.ask for step in trace.steps).items())),
@@ -73,4 +62,15 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "seconds": round(sum(step.seconds for step in trace.steps), 6),
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
         "journalled": sum(step.journalled for step in trace.steps),
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "head": rule.head,
+        "body": rule.body,
+        "confidence": round(rule.confidence, 6),
+        "support": rule.support,
+        "body_support": rule.body_support,
+        "repeat": rule.repeat,
     }

@@ -53,7 +53,7 @@ def rule_vote(
             fresh = recency * math.exp(-decay * age) if age is not None else recency
             votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
-    return Answer(best, found, chosen, abstained=not best)
+    return Answer(best, found, chosen if n_rules else None, abstained=not best)
 
 
 def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[bool, str, str, float | None]]:

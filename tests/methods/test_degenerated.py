@@ -53,8 +53,9 @@ def test_what_is_asked(method: str, relation: str, degenerated: bool) -> None:
     assert answer.rules == (None if method == "standard_rag" else tuple(ruled))
 
 
-def test_without_rules_it_goes_by_none() -> None:
+@pytest.mark.parametrize("method", ["rule_vote", "rulerag_icl"])
+def test_without_rules_it_goes_by_none(method: str) -> None:
     ((answer, trace),) = lm_eval_rag.run(
-        "rulerag_icl", ["who likes Vale ?"], corpus=DOCUMENTS, rules=RULES, generator=Mute(), n_rules=0
+        method, ["who likes Vale ?"], corpus=DOCUMENTS, rules=RULES, generator=Mute(), n_rules=0
     )
     assert answer.rules is None and trace.count("MatchRules") == 0
