@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from lm_eval_rag.harness.asks import pages
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import Manner, answered
 from lm_eval_rag.methods.crag.attributes import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations

@@ -7,9 +7,9 @@ The model names the domain and what is asked about; rules turn that into calls o
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import pages
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import Manner, answered
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.knowledge_graph import facts

@@ -6,8 +6,8 @@ is greedy, where the kit samples at temperature 0.1.
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.parameters import Positive
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import Manner, answered
 from lm_eval_rag.methods.crag.references import References
 

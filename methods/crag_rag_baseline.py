@@ -7,9 +7,9 @@ where the kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; decoding is
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import pages
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import Manner, answered
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.references import References

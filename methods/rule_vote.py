@@ -12,10 +12,10 @@ import math
 from collections import defaultdict
 from datetime import date
 
-from lm_eval_rag.harness.asks import RuleControl, RuleOrder, match_rules
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.retrieval.guided import Join, rule_guided
-from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.rules.guided import Join, rule_guided
 
 
 def rule_vote(

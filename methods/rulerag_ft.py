@@ -8,7 +8,7 @@ tuned without rules (SSFT).
 Departures: those of RuleRAG-ICL; the embedded checkpoints are of our own small architectures.
 """
 
-from lm_eval_rag.harness.parameters import runs_with, variant
+from lm_eval_rag.harness.core.parameters import runs_with, variant
 from lm_eval_rag.methods.rulerag_icl import rulerag_icl
 
 tuned = runs_with(retriever="static", retriever_adapter="rgft", generator="tiny_rgft")

@@ -8,7 +8,7 @@ Departures: those of RuleRAG-ICL; the retriever is the embedded ``static`` one, 
 (``retriever=dense,retriever_model=...,retriever_adapter=...``).
 """
 
-from lm_eval_rag.harness.parameters import runs_with, variant
+from lm_eval_rag.harness.core.parameters import runs_with, variant
 from lm_eval_rag.methods.rulerag_icl import rulerag_icl
 
 tuned = runs_with(

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lm_eval_rag.harness.asks import RuleControl, RuleOrder, examples, generate, match_rules
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.prompts import Prompt, Shot
-from lm_eval_rag.harness.retrieval.guided import Join, question_asked, rule_guided
-from lm_eval_rag.harness.types import Answer, Passage, Plan, Query, Rule
+from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, examples, generate, match_rules
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.prompts import Prompt, Shot
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
+from lm_eval_rag.harness.rules.guided import Join, question_asked, rule_guided
 from lm_eval_rag.methods.prompts import template
 
 

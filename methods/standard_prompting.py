@@ -5,10 +5,10 @@ Departures: the wording of the prompt is ours.
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import examples, generate
-from lm_eval_rag.harness.parameters import Natural
-from lm_eval_rag.harness.prompts import Prompt, Shot
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import examples, generate
+from lm_eval_rag.harness.core.parameters import Natural
+from lm_eval_rag.harness.core.prompts import Prompt, Shot
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.prompts import template
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lm_eval_rag.harness.asks import examples, generate, retrieve
-from lm_eval_rag.harness.parameters import Natural, Positive
-from lm_eval_rag.harness.prompts import Prompt, Shot
+from lm_eval_rag.harness.core.asks import examples, generate, retrieve
+from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.prompts import Prompt, Shot
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
-from lm_eval_rag.harness.retrieval.guided import question_asked
-from lm_eval_rag.harness.retrieval.variants import variants
-from lm_eval_rag.harness.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.rules.guided import question_asked
+from lm_eval_rag.harness.rules.variants import variants
 from lm_eval_rag.methods.prompts import template
 
 

@@ -19,7 +19,7 @@ import bm25s
 import numpy as np
 import pyarrow.parquet as pq
 
-from lm_eval_rag.harness.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25, build_index, tokenize
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.tasks.ruleqa.build import build

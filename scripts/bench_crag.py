@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lm_eval_rag.harness.asks import pages
-from lm_eval_rag.harness.run import run
-from lm_eval_rag.harness.scoring.judge.check import wilson
+from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.scoring.judge.agreement import wilson
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
-from lm_eval_rag.harness.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.rerank import reranked
 from lm_eval_rag.methods.crag.tables import tables
@@ -87,8 +87,8 @@ def main() -> None:
 
 def _run(method: Any, queries: list[Query], retriever: str, retriever_options: dict[str, Any] | None = None) -> Any:
     from lm_eval_rag.harness.backends.corpora import Corpora
-    from lm_eval_rag.harness.journal import Journal
-    from lm_eval_rag.harness.run import Engine
+    from lm_eval_rag.harness.core.journal import Journal
+    from lm_eval_rag.harness.plugin.engine import Engine
 
     return Engine(Corpora(retriever, retriever_options or {}), None, Journal(None)).run(method, queries)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from lm_eval_rag.harness.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval import nearest
 from lm_eval_rag.harness.retrieval.encoders import Overrides, towers
 from lm_eval_rag.harness.retrieval.towers import Encoder

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from lm_eval.api.instance import Instance
 
 from lm_eval_rag.harness.backends.corpora import Corpora
-from lm_eval_rag.harness.generators.build import ModelSpec
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.journal import Journal
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.run import Engine
-from lm_eval_rag.harness.types import Query
+from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.methods.rulerag_icl import rulerag_icl
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 

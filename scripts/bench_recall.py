@@ -16,13 +16,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from lm_eval_rag.harness.asks import RuleControl
-from lm_eval_rag.harness.corpus import open_corpus
+from lm_eval_rag.harness.core.asks import RuleControl
+from lm_eval_rag.harness.core.types import Passage, Rule
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank, round_robin
-from lm_eval_rag.harness.retrieval.variants import variants
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.harness.types import Passage, Rule
+from lm_eval_rag.harness.rules.variants import variants
 
 SLICES = ("all", "direct", "rule_required", "unreachable")
 FORMS: dict[str, Callable[[str, Rule], str]] = {

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lm_eval_rag.harness.report.build import RunReport, TaskReport, build
-from lm_eval_rag.harness.report.runs import read_runs
+from lm_eval_rag.harness.report.content import RunReport, TaskReport, build
+from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval
 
 SETS = tuple(f"ruleqa_{letter}" for letter in "iywfn")

@@ -11,7 +11,7 @@ import pytest
 
 from lm_eval_rag import __version__, _autoload, _errors, cli, doctor
 from lm_eval_rag._register import tasks_folder
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 DEMO = ("--tasks", "ruleqa_demo", "--model", "rule_vote", "--limit", "1")
 
@@ -252,11 +252,11 @@ def test_other_errors_pass(error: Exception, execute: Any) -> None:
 def test_unscored_questions_end_with_status_3(
     execute: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lm_eval_rag.harness import adapter
+    from lm_eval_rag.harness.plugin import model as model_module
 
-    monkeypatch.setattr(adapter, "unscored", [])
+    monkeypatch.setattr(model_module, "unscored", [])
     assert execute(lambda: "done") == "done"
-    monkeypatch.setattr(adapter, "unscored", [f"q{i}" for i in range(12)])
+    monkeypatch.setattr(model_module, "unscored", [f"q{i}" for i in range(12)])
     with pytest.raises(SystemExit) as ended:
         execute(lambda: None)
     assert ended.value.code == 3

@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,18 @@ ALLOWED = {  # folder -> what of ours it may import (ARCHITECTURE: "The house")
     "methods": {"harness", "methods"},
     "leaderboards": {"harness", "tasks", "leaderboards"},
 }
+FLOORS = (  # rooms of harness/; each may import rooms of lower floors, and itself
+    ("common",),
+    ("checkpoints", "core"),
+    ("data", "generators", "kg"),
+    ("retrieval", "scoring"),
+    ("rules", "web", "report", "hub"),
+    ("backends",),
+    ("plugin",),
+    ("train",),
+    ("reproduce",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 HEAVY = {"torch", "transformers", "faiss", "datasets", "polars", "numba", "bm25s", "pyarrow"}
 INSIDE_FUNCTIONS = {
     "torch",
@@ -41,6 +54,10 @@ INSIDE_FUNCTIONS = {
 }
 MODULES = sorted(file for folder in (*FOLDERS, "src/lm_eval_rag") for file in (ROOT / folder).rglob("*.py"))
 MODULES = [file for file in MODULES if not any(part.is_symlink() for part in file.parents)]
+
+IN_HARNESS = [
+    file for file in MODULES if file.relative_to(ROOT).parts[0] == "harness" and len(file.relative_to(ROOT).parts) > 2
+]
 
 
 def imported(tree: ast.AST, *, top_level: bool = False) -> Iterator[str]:
@@ -68,7 +85,7 @@ def at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def folder_of(module: str) -> str | None:
-    """``harness`` for ``lm_eval_rag.harness.types`` and ``harness.types``, ``cli`` for ``lm_eval_rag.cli``; or None."""
+    """``harness`` for ``lm_eval_rag.harness.core`` and ``harness.core``, ``cli`` for ``lm_eval_rag.cli``; or None."""
     first, *rest = module.split(".")
     if first == "lm_eval_rag":
         return rest[0] if rest and rest[0] != "__version__" else None
@@ -81,9 +98,21 @@ def wrong_arrows(folder: str, source: str) -> set[str]:
     return {name for name in found if (to := folder_of(name)) is not None and to not in ALLOWED[folder]}
 
 
+def room_of(module: str) -> str | None:
+    """``core`` for ``lm_eval_rag.harness.core.types``; None outside of harness."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["lm_eval_rag", "harness"] and len(parts) > 2 else None
+
+
+def upward(room: str, source: str) -> set[str]:
+    """The rooms a file in ``room`` imports that do not stand on a lower floor; itself excepted."""
+    rooms = {to for name in imported(ast.parse(source)) if (to := room_of(name)) is not None}
+    return {to for to in rooms - {room} if FLOOR.get(to, len(FLOORS)) >= FLOOR[room]}
+
+
 def test_the_walk_sees_every_module() -> None:
     assert {file.relative_to(ROOT).parts[0] for file in MODULES} == {*FOLDERS, "src"}
-    assert ROOT / "harness/types.py" in MODULES
+    assert ROOT / "harness/core/types.py" in MODULES
     assert len(MODULES) == len(set(MODULES))
 
 
@@ -92,6 +121,51 @@ def test_arrows(file: Path) -> None:
     folder = file.relative_to(ROOT).parts[0]
     if folder in ALLOWED:
         assert not wrong_arrows(folder, file.read_text())
+
+
+def test_every_room_stands_on_a_floor() -> None:
+    assert {path.name for path in (ROOT / "harness").iterdir() if (path / "__init__.py").is_file()} == set(FLOOR)
+    assert [path.name for path in (ROOT / "harness").glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.parametrize("file", IN_HARNESS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_only_go_down(file: Path) -> None:
+    """So there is no circle between rooms either: two on one floor do not import each other."""
+    assert not upward(file.relative_to(ROOT).parts[1], file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("core", "from lm_eval_rag.harness.data.corpus import Corpus"),
+        ("core", "def f():\n    from lm_eval_rag.harness import plugin"),
+        ("core", "from lm_eval_rag.harness.checkpoints import note"),
+        ("web", "import lm_eval_rag.harness.rules.bank"),
+        ("train", "from importlib import import_module\nimport_module('lm_eval_rag.harness.reproduce.page')"),
+        ("common", "from lm_eval_rag.harness.new_room.thing import x"),
+    ],
+)
+def test_an_upward_import_is_found(room: str, source: str) -> None:
+    assert upward(room, source)
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Circles between files, imports inside functions and under ``TYPE_CHECKING`` included."""
+    names = {".".join(("lm_eval_rag", *file.relative_to(ROOT).with_suffix("").parts)): file for file in IN_HARNESS}
+    names = {name.removesuffix(".__init__"): file for name, file in names.items()}
+    list(TopologicalSorter({name: modules_of(file, names) - {name} for name, file in names.items()}).static_order())
+
+
+def modules_of(file: Path, names: Container[str]) -> set[str]:
+    """Those of ``names`` that a file imports; of ``from package import module`` the module alone."""
+    modules = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules |= {name for name in whole if name in names} or {str(node.module)}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return {name for name in modules if name in names}
 
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))

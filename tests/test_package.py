@@ -117,7 +117,7 @@ def test_entry_points_are_the_table() -> None:
 
 KNOWN = """
 import json, sys
-import lm_eval_rag, lm_eval_rag.harness.types, lm_eval_rag.tasks, lm_eval_rag.methods, lm_eval_rag.leaderboards
+import lm_eval_rag, lm_eval_rag.harness.core.types, lm_eval_rag.tasks, lm_eval_rag.methods, lm_eval_rag.leaderboards
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 import lm_eval.models, lm_eval.tasks.manager
@@ -193,9 +193,9 @@ def test_checkout_without_symlinks(tmp_path: Path) -> None:
     for folder in FOLDERS:
         (package / folder).write_text(f"../../{folder}")
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    code = "import lm_eval_rag.harness.types as t, lm_eval_rag.tasks, lm_eval_rag.methods; print(t.__file__)"
+    code = "import lm_eval_rag.harness.core.types as t, lm_eval_rag.tasks, lm_eval_rag.methods; print(t.__file__)"
     said = run(sys.executable, "-S", "-c", code, cwd=tmp_path, PYTHONPATH=str(package.parent)).stdout
-    assert Path(said.strip()) == tmp_path / "harness" / "types.py"
+    assert Path(said.strip()) == tmp_path / "harness" / "core" / "types.py"
 
 
 @pytest.mark.parametrize("left", [False, True])

@@ -8,11 +8,11 @@ import pytest
 from lm_eval_rag import run
 from lm_eval_rag._register import METHODS
 from lm_eval_rag.cli import COMMANDS
-from lm_eval_rag.harness.asks import generate, retrieve
-from lm_eval_rag.harness.parameters import Positive
-from lm_eval_rag.harness.prompts import Prompt
+from lm_eval_rag.harness.core.asks import generate, retrieve
+from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.prompts import Prompt
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
-from lm_eval_rag.harness.types import Answer, Plan, Query
 from lm_eval_rag.methods.prompts import template
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from lm_eval_rag.harness.asks import Calculate
-from lm_eval_rag.harness.calculate import calculate
-from lm_eval_rag.harness.calculate_values import Calculation, CalculationError, written
-from lm_eval_rag.harness.driver import Served
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.types import Query, Step
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Calculate
+from lm_eval_rag.harness.core.calculate import calculate
+from lm_eval_rag.harness.core.calculate_values import Calculation, CalculationError, written
+from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.types import Query, Step
 
 
 @dataclass(frozen=True, slots=True)

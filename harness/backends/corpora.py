@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from lm_eval_rag.harness.asks import Examples, MatchRules, Retrieve
-from lm_eval_rag.harness.backends.reading import Reading
-from lm_eval_rag.harness.corpus import Corpus, open_corpus
-from lm_eval_rag.harness.driver import Served
-from lm_eval_rag.harness.errors import CallError, UserError
-from lm_eval_rag.harness.journal import Call, Journal, Reply
-from lm_eval_rag.harness.pages import split_id
+from lm_eval_rag.harness.backends.page_reading import Reading
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.asks import Examples, MatchRules, Retrieve
+from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.journal import Call, Journal, Reply
+from lm_eval_rag.harness.core.types import Query, Step, WebPage
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.retrieval import Retriever, make_retriever
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.harness.types import Query, Step, WebPage
 
 OWN = 8  # corpora of single questions' pages that stay in memory
 

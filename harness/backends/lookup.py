@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_eval_rag.harness.asks import HasGraph, Lookup
-from lm_eval_rag.harness.driver import Served
-from lm_eval_rag.harness.errors import CallError, UserError
-from lm_eval_rag.harness.journal import Call, Journal, Reply
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.asks import HasGraph, Lookup
+from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.journal import Call, Journal, Reply
+from lm_eval_rag.harness.core.types import Query, Step
+from lm_eval_rag.harness.data.page_store import read_meta, split_id
 from lm_eval_rag.harness.kg import URL_VARIABLE, KnowledgeGraph, open_graph
-from lm_eval_rag.harness.pages import read_meta, split_id
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.types import Query, Step
 
 SHOWN = 2_000  # characters of a reply that the trace keeps: a day of minute prices has a quarter of a million
 HOW = f"Give kg=FOLDER or kg=http://..., or set {URL_VARIABLE}."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lm_eval_rag.harness.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError
 
 BYTES_PER_TOKEN = 3  # a cautious guess where a model does not tell its tokens
 

@@ -13,11 +13,11 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding
-from lm_eval_rag.harness.generators.build import ModelSpec, build
 from lm_eval_rag.harness.generators.network import cut, each, text_of
-from lm_eval_rag.harness.journal import digest
+from lm_eval_rag.harness.generators.spec import ModelSpec, build
 
 PARAGRAPH = "\n\n"
 

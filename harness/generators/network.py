@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
 
 REFUSED = (401, 403, 404)  # statuses that no other try and no other question can heal
 AGAIN = (408, 409, 425, 429)  # and 500 and above: another try may help

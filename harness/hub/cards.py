@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval_rag.harness.data.sources import Source
 from lm_eval_rag.harness.hub import terms
-from lm_eval_rag.harness.sources import Source
 
 TABLES = {  # configuration's suffix -> (split, file) of a set's folder; one configuration has one set of columns
     "": (("test", "queries"),),

@@ -14,7 +14,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 # of a model's folder: what training needs to go on, what may be secret, what is hidden
 LEFT_OUT = (

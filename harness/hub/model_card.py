@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.checkpoints.download import HUB_ID
+from lm_eval_rag.harness.checkpoints.note import Note
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.hub import terms
 from lm_eval_rag.harness.hub.cards import DataSet, assembled, table
-from lm_eval_rag.harness.hub.download import HUB_ID
-from lm_eval_rag.harness.hub.results import Measured
-from lm_eval_rag.harness.train.checkpoint import Note
+from lm_eval_rag.harness.hub.measured import Measured
 
 OURS = "lm-eval-rag"
 TEMPLATE = "More Information Needed"  # stands in the cards that libraries write unasked

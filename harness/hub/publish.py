@@ -10,15 +10,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError, unknown
-from lm_eval_rag.harness.hub import results, terms
+from lm_eval_rag.harness.checkpoints.download import HUB_ID
+from lm_eval_rag.harness.checkpoints.note import Note, read_note
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.hub import measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
 from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_secrets
-from lm_eval_rag.harness.hub.download import HUB_ID
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
 from lm_eval_rag.harness.hub.upload import CARD, Publication, upload
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.train.checkpoint import Note, read_note
 
 Offered = Mapping[str, Sequence[DataSet]]
 
@@ -98,7 +98,7 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     """Publish a trained model's folder."""
     items, left_out = folder_items(chosen.folder)
     folder, note = chosen.folder.resolve(), _finished(chosen.folder)
-    measured = [*(results.from_note(note) if note else ()), *results.from_files(chosen.results, folder, chosen.repo)]
+    results = [*(measured.from_note(note) if note else ()), *measured.from_files(chosen.results, folder, chosen.repo)]
     base = chosen.base_model or base_model(folder)
     known = [one for task in (note.tasks if note else ()) if task in offered for one in offered[task]]
     about = About(
@@ -106,7 +106,7 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
         repo=chosen.repo,
         tag=chosen.tag,
         note=note,
-        measured=measured,
+        measured=results,
         licence=chosen.licence,
         base_model=base,
         datasets=chosen.dataset,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.sources import Source
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.sources import Source
 
 # how a manifest's licence begins -> the Hub's identifier; these let anyone pass the data on
 OPEN = {"CC0": "cc0-1.0", "CC BY 4.0": "cc-by-4.0", "CC BY 2.5": "cc-by-2.5", "CC BY": "cc", "MIT": "mit",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.checkpoints.download import Kind
+from lm_eval_rag.harness.checkpoints.failures import LOG_IN, explained, failures
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.hub.contents import Item
-from lm_eval_rag.harness.hub.download import Kind
-from lm_eval_rag.harness.hub.failures import LOG_IN, explained, failures
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from lm_eval_rag.harness.asks import Lookup
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.asks import Lookup
 
 URL_VARIABLE = "CRAG_MOCK_API_URL"
 

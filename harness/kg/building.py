@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.kg.facts import Found, Gathering, json_values, rows
 from lm_eval_rag.harness.kg.matching import closest, day_of, names_of
 from lm_eval_rag.harness.kg.names import normal
-from lm_eval_rag.harness.types import Plan
 
 MOST_FILMS = 20  # looked up by id for one person or year
 DAYS = 5  # trading days up to the day asked about

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_rag.harness.asks import Lookup
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.asks import Lookup
+from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.kg.facts import Found, Gathering, json_values
 from lm_eval_rag.harness.kg.functions import (
     DOMAINS,
@@ -24,7 +25,6 @@ from lm_eval_rag.harness.kg.functions import (
     function_named,
     usage,
 )
-from lm_eval_rag.harness.types import Plan
 
 MOST = 8  # calls of one answer that are run
 NAMES = ("function_name", "function", "name", "tool")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from lm_eval_rag.harness.asks import Lookup
-from lm_eval_rag.harness.errors import CallError, UserError, at_least
+from lm_eval_rag.harness.common.errors import CallError, UserError, at_least
+from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg.functions import bind_arguments, body, function_named
 
 MAX_REPLY = 64 << 20  # bytes; the longest real reply known (a day of minute prices) has a quarter of a megabyte

@@ -21,10 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.kg.frames import read_frame
 from lm_eval_rag.harness.kg.pickles import plain, read_inert
-from lm_eval_rag.harness.paths import cache_dir
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.asks import Lookup
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg.finance import COMPANIES, Finance
 from lm_eval_rag.harness.kg.functions import Function, bind_arguments, function_named
 from lm_eval_rag.harness.kg.movie import Movie

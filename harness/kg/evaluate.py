@@ -19,13 +19,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lm_eval_rag.harness.asks import lookup
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.asks import lookup
+from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.kg.facts import rows as table_rows
 from lm_eval_rag.harness.kg.functions import FUNCTIONS, bind_arguments
 from lm_eval_rag.harness.kg.query import parse_query
 from lm_eval_rag.harness.kg.tree import CallNode, Compare, Node, Pipe, QueryError, Stage, Test, Value
-from lm_eval_rag.harness.types import Plan
 
 NUMBER = re.compile(r"-?(?:[0-9]{1,30}|[0-9]{1,3}(?:,[0-9]{3}){1,9})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,2})?")
 

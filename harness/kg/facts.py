@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_rag.harness.asks import lookup
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.types import Plan
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import lookup
+from lm_eval_rag.harness.core.types import Plan
 
 
 @dataclass(frozen=True, slots=True)

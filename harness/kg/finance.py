@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.kg.convert import find
 from lm_eval_rag.harness.kg.names import NameIndex
 from lm_eval_rag.harness.kg.pickles import read_value

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.kg.pickles import Standin, array, listed, plain, read_inert
 
 ARRAYS = ("_reconstruct", "_frombuffer")

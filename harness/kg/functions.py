@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, unknown
 
 Type = Literal["text", "integer", "texts"]
 Result = Literal["text", "number", "texts", "integers", "record", "records", "columns", "dated", "pair", "lists"]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 MAX_NODES = 5_000_000  # of one value: shared parts count each time, so that a small file cannot unfold without end
 MAX_DEPTH = 50

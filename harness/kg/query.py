@@ -29,9 +29,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from lm_eval_rag.harness.common.parsing import Descent
 from lm_eval_rag.harness.kg.functions import FUNCTIONS
 from lm_eval_rag.harness.kg.tree import CallNode, Compare, Node, Pipe, QueryError, Stage, Test, Value
-from lm_eval_rag.harness.parsing import Descent
 
 MAX_LENGTH = 2_000  # characters
 MAX_DEPTH = 8

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.asks import Lookup
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import KnowledgeGraph
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
 from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Function, Parameter

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from lm_eval_rag.harness.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError
 
 TIMEOUT = 60.0  # seconds; the play-by-play table has 13 million rows and no index
 STEPS = 100_000  # SQLite's own steps between two looks at the clock

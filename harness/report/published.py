@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 COLUMNS = ("table", "task", "method", "retriever", "generator", "metric", "value", "unit", "note")
 PAPERS = {"rulerag": "RuleRAG", "crag_hybrid": "CRAG hybrid", "crp_rag": "CRP-RAG"}  # file -> name of the paper

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_rag.harness.report.runs import TaskRun, question_id
+from lm_eval_rag.harness.report.run_files import TaskRun, question_id
 from lm_eval_rag.harness.scoring import METRICS, score
 from lm_eval_rag.harness.scoring.case import LABEL
 from lm_eval_rag.harness.scoring.judge.panel import verdict_faults

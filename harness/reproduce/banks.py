@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from lm_eval_rag.harness.corpus import open_corpus, read_parquet
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.types import Rule
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.types import Rule
+from lm_eval_rag.harness.data.corpus import open_corpus, read_parquet
 
 PARTS = 4
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from lm_eval_rag.harness.report.stats import Difference, holm, paired
 from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
-from lm_eval_rag.harness.reproduce.results import Found, Result
+from lm_eval_rag.harness.reproduce.row_results import Found, Result
 
 HOLDS, FAILS, UNCLEAR = VERDICTS = ("holds", "does not hold", "cannot tell")
 ALPHA = 0.05

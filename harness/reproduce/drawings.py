@@ -10,7 +10,7 @@ from lm_eval_rag.harness.report.stats import Interval, interval, paired
 from lm_eval_rag.harness.reproduce.claims import line_scores
 from lm_eval_rag.harness.reproduce.matrix import Plot, Table
 from lm_eval_rag.harness.reproduce.numbers import PAPER, numbers_of
-from lm_eval_rag.harness.reproduce.results import Found
+from lm_eval_rag.harness.reproduce.row_results import Found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
+from lm_eval_rag.harness.report.mistakes import CLASSES, RETRIEVAL, RULE, Counts
+from lm_eval_rag.harness.report.report_text import cell
 from lm_eval_rag.harness.report.table import printable
-from lm_eval_rag.harness.report.text import cell
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, Comparison, Tested
-from lm_eval_rag.harness.reproduce.errors import CLASSES, RETRIEVAL, RULE, Counts
 from lm_eval_rag.harness.reproduce.matrix import Claim
 from lm_eval_rag.harness.reproduce.page import Cell, Line, Page
+from lm_eval_rag.harness.reproduce.page_text import HOW, difference, doubts
 from lm_eval_rag.harness.reproduce.plots import svg
-from lm_eval_rag.harness.reproduce.text import HOW, difference, doubts
 
 CLASS_OF = {HOLDS: "yes", FAILS: "no", UNCLEAR: "open", "": "bound"}
 

@@ -14,7 +14,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, unknown
 
 SEED = "seed"  # rows that differ in this alone are one line
 Values = Mapping[str, Any]

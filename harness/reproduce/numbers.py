@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 from lm_eval_rag.harness.reproduce.matrix import Row
 

@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lm_eval_rag.harness.report.mistakes import Counts, count
 from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.stats import Interval, interval
 from lm_eval_rag.harness.reproduce.claims import Tested, judge, line_scores
 from lm_eval_rag.harness.reproduce.drawings import Drawing, draw
-from lm_eval_rag.harness.reproduce.errors import Counts, count
 from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.numbers import numbers_of
-from lm_eval_rag.harness.reproduce.results import RETRIEVAL, SILENT, Found
-from lm_eval_rag.harness.reproduce.runs import Job, jobs
+from lm_eval_rag.harness.reproduce.row_results import RETRIEVAL, SILENT, Found
+from lm_eval_rag.harness.reproduce.running import Job, jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from lm_eval_rag.harness.arguments import Setup
-from lm_eval_rag.harness.journal import Journal
+from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.plugin.arguments import Setup
 
 CALLS = "calls.sqlite"  # in the output folder
 SHARED = "shared"  # in place of a run's fingerprint

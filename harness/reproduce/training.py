@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.journal import digest
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.checkpoints.note import read_note
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.reproduce.banks import restricted
 from lm_eval_rag.harness.reproduce.matrix import Train
-from lm_eval_rag.harness.train.checkpoint import read_note
-from lm_eval_rag.harness.train.cli import train_main
+from lm_eval_rag.harness.train.train_cli import train_main
 
 log = logging.getLogger(__name__)
 Build = Callable[[str], str]
@@ -101,7 +101,7 @@ def check_step(step: Train) -> None:
     """Raise a UserError unless ``lm-eval-rag train`` knows the options of a step and of those it takes."""
     parser = _Parser(prog="lm-eval-rag train")
     if step.what == "retriever":
-        from lm_eval_rag.harness.train.cli import add_arguments, read_settings
+        from lm_eval_rag.harness.train.train_cli import add_arguments, read_settings
 
         add_arguments(parser)
         read_settings(parser.parse_args(arguments(step, key_of)[1:])).check()

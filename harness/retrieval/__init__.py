@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, unknown
-from lm_eval_rag.harness.parameters import Natural, Positive, bind
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.parameters import Natural, Positive, bind
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25, Dates
+from lm_eval_rag.harness.retrieval.cross_encoder import Reranked
 from lm_eval_rag.harness.retrieval.dense import dense
 from lm_eval_rag.harness.retrieval.hybrid import Hybrid
 from lm_eval_rag.harness.retrieval.lucene import lucene
-from lm_eval_rag.harness.retrieval.rerank import Reranked
 from lm_eval_rag.harness.retrieval.static import static
 
 

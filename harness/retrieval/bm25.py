@@ -29,9 +29,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least, unknown
-from lm_eval_rag.harness.paths import written_whole
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.paths import written_whole
+from lm_eval_rag.harness.data.corpus import Corpus
 
 log = logging.getLogger(__name__)
 Dates = Literal["whole", "split"]

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least
-from lm_eval_rag.harness.extras import need, versions
-from lm_eval_rag.harness.parameters import Positive
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import nearest
 from lm_eval_rag.harness.retrieval.embeddings import Store, kept
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers

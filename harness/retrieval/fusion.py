@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TypeVar
 
-from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.types import Passage
+from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.core.types import Passage
 
 K = TypeVar("K", str, int)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.retrieval.fusion import rank_sums
 
 

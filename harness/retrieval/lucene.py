@@ -20,10 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least
-from lm_eval_rag.harness.extras import need, versions
-from lm_eval_rag.harness.paths import written_whole
+from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.common.paths import written_whole
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import tokenize
 
 log = logging.getLogger(__name__)

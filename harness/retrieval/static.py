@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.static_documents import BLOCK, embed
 from lm_eval_rag.harness.retrieval.static_queries import FORMAT, WEIGHTS, QueryTower, base, load
 
@@ -104,7 +104,7 @@ def find_tower(adapter: str) -> QueryTower:
         return base()
     if adapter in EMBEDDED:
         return load(Path(str(files("lm_eval_rag.harness.retrieval") / "static_towers" / adapter / WEIGHTS)))
-    from lm_eval_rag.harness.retrieval.checkpoints import checkpoint
+    from lm_eval_rag.harness.checkpoints.locate import checkpoint
 
     hint = f"query tower (embedded: base, {', '.join(EMBEDDED)})"
     return load(checkpoint(adapter, hint).folder / WEIGHTS)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.static_features import Features, document_features, mixed
 
 WIDTH = 512

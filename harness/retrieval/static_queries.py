@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.retrieval.static_documents import WIDTH, Documents, bags, normalised, times
 from lm_eval_rag.harness.retrieval.static_features import GROUPS, query_features
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.extras import need
-from lm_eval_rag.harness.retrieval.checkpoints import load_errors
+from lm_eval_rag.harness.checkpoints.locate import load_errors
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.retrieval.encoders import Tower
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, get_args
 
-from lm_eval_rag.harness.asks import RuleControl, RuleOrder
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder
+from lm_eval_rag.harness.core.types import Rule
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.rules.controls import random_rules, shuffled_rules
 from lm_eval_rag.harness.rules.recognise import Recogniser, Recognition
-from lm_eval_rag.harness.types import Rule
 
 ORDERS: dict[str, Callable[[Rule], float]] = {
     "confidence_support": lambda rule: rule.confidence * math.sqrt(rule.support),
@@ -54,7 +54,7 @@ class RuleBank:
         Args:
             text: The question.
             k: 0 or more.
-            order: As in :class:`lm_eval_rag.harness.asks.MatchRules`, and so are ``control``, ``repeat``, ``seed``.
+            order: As in :class:`~lm_eval_rag.harness.core.asks.MatchRules`; ``control``, ``repeat``, ``seed`` too.
             gold: The gold answers; used by the oracle alone: it gives the rules of whose body a document states a fact
                 about the subject and a gold answer.
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lm_eval_rag.harness.types import Rule
+from lm_eval_rag.harness.core.types import Rule
 
 
 def random_rules(selected: Sequence[Rule], relation: str, bank: Sequence[Rule], rng: random.Random) -> list[Rule]:

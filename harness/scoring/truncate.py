@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from lm_eval_rag.harness.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import UserError, at_least
 
 LIMIT = 75
 _WORD = re.compile(r"\w+|[^\w\s]")

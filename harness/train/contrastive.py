@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.harness.scoring.normalise import normalise

@@ -10,11 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.arguments import Setup, read_arguments
-from lm_eval_rag.harness.errors import UserError, unknown
-from lm_eval_rag.harness.generators.build import EMBEDDED, TINY
-from lm_eval_rag.harness.parameters import defaults, preset_of
-from lm_eval_rag.harness.train.generator import Settings, train_generator
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.parameters import defaults, preset_of
+from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY
+from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
+from lm_eval_rag.harness.train.generator import train_generator
+from lm_eval_rag.harness.train.generator_settings import Settings
 from lm_eval_rag.harness.train.presets import PRESETS, Preset
 
 log = logging.getLogger(__name__)

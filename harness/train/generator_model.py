@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import EMBEDDED, ModelSpec
 from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 from lm_eval_rag.harness.train.presets import Preset
-from lm_eval_rag.harness.train.prompts import Row
+from lm_eval_rag.harness.train.training_prompts import Row
 
 log = logging.getLogger(__name__)
 IGNORED = -100  # a label that the loss leaves out
@@ -105,7 +105,7 @@ def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
 
     options: dict[str, Any] = {"dtype": getattr(torch, dtype)}
     if preset.four_bit:
-        from lm_eval_rag.harness.extras import need
+        from lm_eval_rag.harness.common.extras import need
 
         need("A base model in 4 bits", "train", "bitsandbytes")
         options["device_map"] = {"": place}

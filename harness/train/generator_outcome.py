@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.train.checkpoint import Note, read_note, write_note
+from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.train.curves import write_curves
 
 log = logging.getLogger(__name__)

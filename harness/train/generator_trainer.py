@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
-from lm_eval_rag.harness.train.prompts import Row
+from lm_eval_rag.harness.train.training_prompts import Row
 
 if TYPE_CHECKING:
-    from lm_eval_rag.harness.train.generator import Settings
+    from lm_eval_rag.harness.train.generator_settings import Settings
 
 log = logging.getLogger(__name__)
 SAVE_EVERY = 120.0  # seconds between two states, at least

@@ -14,10 +14,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.corpus import open_corpus
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.extras import need, versions
-from lm_eval_rag.harness.train.checkpoint import Note, read_note, write_note
+from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.train.contrastive import Part, batches, fit, hard_negatives
 from lm_eval_rag.harness.train.rows import examples, read_questions, split
 from lm_eval_rag.harness.train.settings import STATIC, Settings
@@ -69,14 +69,14 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
 
 
 def _static(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[str]]) -> tuple[Any, list[Any]]:
-    from lm_eval_rag.harness.train.static import StaticEncoder, retriever_of
+    from lm_eval_rag.harness.train.static_tower import StaticEncoder, retriever_of
 
     retrievers = [retriever_of(corpus) for corpus in corpora]
     return StaticEncoder(retrievers, texts, settings.learning_rate), [r.documents.vectors for r in retrievers]
 
 
 def _dense(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[str]]) -> tuple[Any, list[Any]]:
-    from lm_eval_rag.harness.train.dense import DenseEncoder
+    from lm_eval_rag.harness.train.dense_tower import DenseEncoder
 
     encoder = DenseEncoder(settings, corpora)
     return encoder, [retriever.vectors for retriever in encoder.retrievers]

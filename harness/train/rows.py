@@ -16,11 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus, read_parquet
-from lm_eval_rag.harness.errors import UserError, at_least
-from lm_eval_rag.harness.retrieval.guided import JOINS
+from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.core.types import Rule
+from lm_eval_rag.harness.data.corpus import Corpus, read_parquet
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.harness.types import Rule
+from lm_eval_rag.harness.rules.guided import JOINS
 
 Mode = Literal["rgft", "ssft"]
 Stated = Mapping[tuple[str, str, str], Sequence[int]]

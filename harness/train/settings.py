@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lm_eval_rag.harness.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import UserError, at_least
 
 STATIC = "static"
 

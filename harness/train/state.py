@@ -16,7 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.train.curves import write_curves
 from lm_eval_rag.harness.train.settings import Settings
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from html import unescape
 
-from lm_eval_rag.harness.errors import unknown
+from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.web.clean import NUMBERS, squeeze
 from lm_eval_rag.harness.web.markup import take_tables
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import unescape
 
 from lm_eval_rag.harness.web.clean import clean
-from lm_eval_rag.harness.web.tables import MAX_ROWS, Cell, markdown
+from lm_eval_rag.harness.web.markdown_tables import MAX_ROWS, Cell, markdown
 
 ATTRIBUTES = r'[^">]*+(?:"[^"]*+"[^">]*+)*+'
 TOKEN = re.compile(rf"<(/?)([a-zA-Z][^\s/>]*+)({ATTRIBUTES})>|<!--.*?-->|([^<]++)", re.DOTALL)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.types import Passage
-from lm_eval_rag.harness.web.chunks import GROUP, MAX_SENTENCE, chunks
+from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.web.chunking import GROUP, MAX_SENTENCE, chunks
 from lm_eval_rag.harness.web.rank import Ranker, bm25
 from lm_eval_rag.harness.web.reader import PageReader
 from lm_eval_rag.harness.web.sentences import sentences
@@ -32,7 +32,7 @@ class References:
     Args:
         chunks: The best chunks, best first; a chunk's source is its page's URL, its id ``<page>.<chunk>``, both from 0.
         tables: Every table, in the order of the pages, each with its page's name above; not cut
-            (:func:`lm_eval_rag.harness.web.tables.shorten` does that).
+            (:func:`lm_eval_rag.harness.web.markdown_tables.shorten` does that).
         notes: How often each fallback was taken and each cut made, by name.
         extractors: How many pages each extractor gave the text of.
     """

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25
-from lm_eval_rag.harness.types import Passage
 
 # Of a question and texts, at most k (place, score) pairs: best first, ties by place.
 Ranker = Callable[[str, Sequence[str], int], list[tuple[int, float]]]

@@ -23,10 +23,10 @@ import threading
 from dataclasses import replace
 from types import TracebackType
 
-from lm_eval_rag.harness.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.web.clean import clean, decode
 from lm_eval_rag.harness.web.extract import EXTRACTORS, PageText, plain
-from lm_eval_rag.harness.web.tables import named
+from lm_eval_rag.harness.web.markdown_tables import named
 from lm_eval_rag.harness.web.worker import receive, send
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 
 def sentences(text: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.asks import generate
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import generate
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
 from lm_eval_rag.methods.crag.reasoning import read_reasoning, reason
 from lm_eval_rag.methods.crag.references import References

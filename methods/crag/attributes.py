@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from lm_eval_rag.harness.asks import classify, sample
-from lm_eval_rag.harness.types import Plan, Query
+from lm_eval_rag.harness.core.asks import classify, sample
+from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.methods.crag.replies import choice
 from lm_eval_rag.methods.crag.wording import END, demonstrations, prompt
 

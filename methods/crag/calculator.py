@@ -1,14 +1,14 @@
 """Numerical calculator (section 4.3): the model writes expressions, and something that can reckon reckons.
 
-The paper evaluates them as Python; here they are parsed by :mod:`lm_eval_rag.harness.calculate`, and what is no
+The paper evaluates them as Python; here they are parsed by :mod:`lm_eval_rag.harness.core.calculate`, and what is no
 expression of its grammar is dropped and counted. Equal expressions are reckoned once. The model sees all that was
 found, the graph's facts too.
 """
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import calculate, sample
-from lm_eval_rag.harness.types import Plan, Query
+from lm_eval_rag.harness.core.asks import calculate, sample
+from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import code_line
 from lm_eval_rag.methods.crag.wording import END, asked, prompt

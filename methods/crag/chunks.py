@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lm_eval_rag.harness.asks import rank, retrieve
-from lm_eval_rag.harness.types import Passage, Plan, Query, WebPage
-from lm_eval_rag.harness.web.chunks import chunks
+from lm_eval_rag.harness.core.asks import rank, retrieve
+from lm_eval_rag.harness.core.types import Passage, Plan, Query, WebPage
+from lm_eval_rag.harness.web.chunking import chunks
 from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.harness.web.sentences import sentences
 

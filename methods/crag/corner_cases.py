@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import generate
+from lm_eval_rag.harness.core.asks import generate
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.scoring.case import declines
-from lm_eval_rag.harness.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
 from lm_eval_rag.methods.crag.wording import END, asked, prompt

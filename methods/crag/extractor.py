@@ -6,9 +6,9 @@ added (the paper adds that too); where its form is broken, the reply is added as
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.asks import generate
+from lm_eval_rag.harness.core.asks import generate
+from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.scoring.case import declines
-from lm_eval_rag.harness.types import Plan, Query
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
 

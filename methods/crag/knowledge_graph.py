@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lm_eval_rag.harness.asks import generate, has_graph
-from lm_eval_rag.harness.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import generate, has_graph
+from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
 from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls
 from lm_eval_rag.harness.kg.evaluate import run_query
 from lm_eval_rag.harness.kg.facts import Fact, Found
 from lm_eval_rag.harness.kg.functions import DOMAINS
 from lm_eval_rag.harness.kg.tree import QueryError
-from lm_eval_rag.harness.types import Plan, Query
 from lm_eval_rag.methods.crag.references import within
 from lm_eval_rag.methods.crag.replies import code_line
 from lm_eval_rag.methods.crag.wording import END, asked, prompt

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.asks import generate
-from lm_eval_rag.harness.types import Passage, Plan, Query
+from lm_eval_rag.harness.core.asks import generate
+from lm_eval_rag.harness.core.types import Passage, Plan, Query
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
 ANSWER = re.compile(r"^[#*\s]*answer\b[*\s]*:?[*\s]*", re.IGNORECASE | re.MULTILINE)

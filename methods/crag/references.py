@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.types import Passage
-from lm_eval_rag.harness.web.tables import shorten
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.web.markdown_tables import shorten
 
 
 @dataclass(frozen=True, slots=True)

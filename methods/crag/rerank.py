@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from lm_eval_rag.harness.asks import generate, pages
-from lm_eval_rag.harness.types import Passage, Plan, Query
+from lm_eval_rag.harness.core.asks import generate, pages
+from lm_eval_rag.harness.core.types import Passage, Plan, Query
 from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.methods.crag.chunks import best_chunks, chunks_of, preferred, ranked
 from lm_eval_rag.methods.crag.replies import numbers

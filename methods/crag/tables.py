@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lm_eval_rag.harness.asks import rank
-from lm_eval_rag.harness.types import Plan, Query, WebPage
+from lm_eval_rag.harness.core.asks import rank
+from lm_eval_rag.harness.core.types import Plan, Query, WebPage
 from lm_eval_rag.methods.crag.references import within
 
 

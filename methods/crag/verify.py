@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lm_eval_rag.harness.asks import generate
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.asks import generate
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.corner_cases import DONT_KNOW
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import choice

@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.prompts import Prompt, Shot, Template
-from lm_eval_rag.harness.types import Passage, Query
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
+from lm_eval_rag.harness.core.types import Passage, Query
 
 PARTS = {"instruction", "closed", "answer"}
 END = "===END==="  # ends the reasoning's form; every module stops there, so that no model goes on for ever

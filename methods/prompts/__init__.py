@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from lm_eval_rag.harness.prompts import Template, load_template
+from lm_eval_rag.harness.core.prompts import Template, load_template
 
 
 @cache

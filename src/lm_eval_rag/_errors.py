@@ -52,7 +52,7 @@ def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
             if message is None or logging.getLogger("lm_eval").isEnabledFor(logging.DEBUG):
                 raise
             _end(message, BAD_INPUT)
-        adapter = sys.modules.get("lm_eval_rag.harness.adapter")
+        adapter = sys.modules.get("lm_eval_rag.harness.plugin.model")
         if adapter and adapter.unscored:
             more = f" and {len(adapter.unscored) - NAMED} more" if len(adapter.unscored) > NAMED else ""
             _end(
@@ -72,7 +72,7 @@ def _end(message: str, status: int) -> NoReturn:
 
 def _message(error: ValueError) -> str | None:
     """What to say about an error of ours, or about a name lm_eval does not know that is nearly one of ours."""
-    from lm_eval_rag.harness.errors import UserError, unknown
+    from lm_eval_rag.harness.common.errors import UserError, unknown
 
     if isinstance(error, UserError):
         return str(error)

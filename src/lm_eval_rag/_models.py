@@ -12,7 +12,7 @@ def __getattr__(name: str) -> Any:
     """The model class of the method ``name``; made once, so that it is the same class at every access."""
     if name not in METHODS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lm_eval_rag.harness.adapter import model_class
+    from lm_eval_rag.harness.plugin.model import model_class
 
     module, _, function = METHODS[name].partition(":")
     made = model_class(name, getattr(import_module(module), function))

@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any
 
 from lm_eval_rag._register import METHODS
-from lm_eval_rag.harness.errors import unknown
+from lm_eval_rag.harness.common.errors import unknown
+from lm_eval_rag.harness.core.parameters import preset_of
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.generators.base import Generator
-from lm_eval_rag.harness.parameters import preset_of
-from lm_eval_rag.harness.run import run as run_method
-from lm_eval_rag.harness.types import Answer, Query, Trace
+from lm_eval_rag.harness.plugin.engine import run as run_method
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
         generator: A generator, or the name of one; None for the method's own, else ``tiny``. It is built only if the
             method asks for it.
         options: ``corpus``, ``rules``, ``examples``, ``retriever`` (with ``retriever_*``), ``kg``, ``journal``,
-            ``decoding`` as in :func:`lm_eval_rag.harness.run.run`, and the method's own parameters.
+            ``decoding`` as in :func:`lm_eval_rag.harness.plugin.engine.run`, and the method's own parameters.
 
     Returns:
         (answer, trace) in the order of the questions.

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from lm_eval_rag import __version__
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, unknown
 
 USAGE = """lm-eval-rag: retrieval-augmented generation for the lm-evaluation-harness.
 
@@ -56,7 +56,7 @@ def build(argv: Sequence[str]) -> int:
     if unknown_names:
         raise unknown("task", unknown_names[0], builders)
     _check_corpus(chosen.corpus, chosen.tasks)
-    from lm_eval_rag.harness.paths import cache_dir
+    from lm_eval_rag.harness.common.paths import cache_dir
 
     options = {"seed": chosen.seed} if chosen.corpus == "train" else {"seed": chosen.seed, "corpus": chosen.corpus}
     for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
@@ -106,21 +106,21 @@ def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
 
 def report(argv: Sequence[str]) -> int:
     """Compare runs: intervals, slices, paired differences, costs, published numbers."""
-    from lm_eval_rag.harness.report.cli import report_main
+    from lm_eval_rag.harness.report.report_cli import report_main
 
     return report_main(list(argv), published=Path(str(files("lm_eval_rag.leaderboards") / "published")))
 
 
 def rescore(argv: Sequence[str]) -> int:
     """Recompute every score of a run from its samples alone."""
-    from lm_eval_rag.harness.report.cli import rescore_main
+    from lm_eval_rag.harness.report.report_cli import rescore_main
 
     return rescore_main(list(argv))
 
 
 def train(argv: Sequence[str]) -> int:
     """Train a retriever or a generator by rules (RGFT), or without them (SSFT)."""
-    from lm_eval_rag.harness.train.cli import train_main
+    from lm_eval_rag.harness.train.train_cli import train_main
 
     return train_main(list(argv), build=_corpus_of)
 
@@ -135,7 +135,7 @@ def _corpus_of(task: str) -> str:
 
 def reproduce(argv: Sequence[str]) -> int:
     """Run a paper's table or figure, ours beside the published numbers."""
-    from lm_eval_rag.harness.reproduce.cli import reproduce_main
+    from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 
     boards = Path(str(files("lm_eval_rag.leaderboards")))
     return reproduce_main(list(argv), tables=boards / "reproduce", published=boards / "published", build=_corpus_of)
@@ -158,7 +158,7 @@ def serve_kg(argv: Sequence[str]) -> int:
 
 def judge_check(argv: Sequence[str]) -> int:
     """Measure how far a judge agrees with labelled answers."""
-    from lm_eval_rag.harness.scoring.judge.check import judge_check_main
+    from lm_eval_rag.harness.scoring.judge.agreement import judge_check_main
 
     return judge_check_main(list(argv))
 

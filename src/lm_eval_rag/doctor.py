@@ -15,7 +15,7 @@ from pathlib import Path
 from lm_eval_rag import __file__ as package_file
 from lm_eval_rag import __version__, _autoload
 from lm_eval_rag._register import ENTRY_POINTS, METHODS, tasks_folder
-from lm_eval_rag.harness.paths import cache_dir, mirror_dir
+from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir
 
 DISTRIBUTION = "lm-eval-rag"
 LM_EVAL_FROM, LM_EVAL_BELOW = (0, 4, 13), (0, 5)

@@ -15,12 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError, unknown
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.sources import Source, fetch, read_manifest
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.folders import CARD, META, content_folder
+from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
 from lm_eval_rag.tasks.crag import card
 from lm_eval_rag.tasks.crag.files import find_files, read_lines
-from lm_eval_rag.tasks.crag.folders import META, made
 from lm_eval_rag.tasks.crag.graph import graph_id
 from lm_eval_rag.tasks.crag.schema import Record, parse
 from lm_eval_rag.tasks.crag.store import write_store
@@ -101,10 +101,10 @@ def corpus_folder(task: str, store: str, shown: int, kg: str | None) -> str:
     def write(folder: Path) -> Mapping[str, Any]:
         said = json.loads((cache_dir() / store / META).read_text(encoding="utf-8"))
         about = {key: said[key] for key in ("sources", "counts", "slices", "notes")}
-        (folder / "README.md").write_text(card.text({**made_from, **about}), encoding="utf-8")
-        return about
+        (folder / CARD).write_text(card.text({**made_from, **about}), encoding="utf-8")
+        return {**made_from, **about}
 
-    return made(task, made_from, write)
+    return content_folder(task, made_from, write)
 
 
 def store_of(records: Iterable[Record], made_from: Mapping[str, Any], sources: Mapping[str, Any]) -> str:
@@ -119,9 +119,9 @@ def store_of(records: Iterable[Record], made_from: Mapping[str, Any], sources: M
         said = write_store(folder, records)
         for note, count in said["notes"].items():
             log.warning("%s: %d times.", note, count)
-        return {**said, "sources": dict(sources)}
+        return {"version": VERSION, **made_from, **said, "sources": dict(sources)}
 
-    return made(STORE, {"version": VERSION, **made_from}, write)
+    return content_folder(STORE, {"version": VERSION, **made_from}, write)
 
 
 def _official(names: Sequence[str]) -> str:

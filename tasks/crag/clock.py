@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 FORMAT = re.compile(r"\s*(\d{1,2})/(\d{1,2})/(\d{4}),?\s+(\d{1,2}):(\d\d):(\d\d)\s+([A-Za-z]{2,3})\s*")
 STANDARD = -8

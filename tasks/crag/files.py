@@ -16,7 +16,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 
 MAX_LINE = 512 << 20  # bytes of a line: fifty pages of 1.5 million characters are 75 MB; a zip bomb ends here
 PIECE = 1 << 20  # bytes read at once

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from lm_eval_rag.harness.paths import cache_dir
-from lm_eval_rag.harness.sources import Source, fetch
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.sources import Source, fetch
 
 NAME, UPSTREAM = "crag_kg", "crag/mock_api/cragkg/"
 

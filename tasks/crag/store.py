@@ -1,4 +1,4 @@
-"""Writes the store that :mod:`lm_eval_rag.harness.pages` opens: one record at a time, every distinct page once."""
+"""Writes the store that :mod:`lm_eval_rag.harness.data.page_store` opens: one record at a time, each page once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.pages import pack
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.page_store import pack
 from lm_eval_rag.tasks.crag.schema import LABELS, Page, Record
 
 ROWS = pa.schema(

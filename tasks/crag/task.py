@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.plugin.task import RagTask
 from lm_eval_rag.harness.scoring.truncate import Cut, tokenizer_cut
-from lm_eval_rag.harness.task import RagTask
 
 TOKENIZER = "crag/tokenizer/tokenizer.json"
 COLUMNS = ("id", "query", "time", "answers", "domain", "question_type", "static_or_dynamic", "popularity", "split")
@@ -27,7 +27,7 @@ class CragTask(RagTask):
 
     def cut(self) -> Cut:
         """The first 75 tokens by the benchmark's Llama-2 tokenizer."""
-        from lm_eval_rag.harness.sources import fetch
+        from lm_eval_rag.harness.data.sources import fetch
         from lm_eval_rag.tasks.crag.build import manifest
 
         return tokenizer_cut(fetch(manifest()[TOKENIZER]))
@@ -58,8 +58,8 @@ def questions(corpus: str, split: Any = None) -> Any:
     import polars as pl
     from datasets import Dataset, DatasetDict
 
-    from lm_eval_rag.harness.pages import SEPARATOR, read_meta
-    from lm_eval_rag.harness.paths import cache_dir
+    from lm_eval_rag.harness.common.paths import cache_dir
+    from lm_eval_rag.harness.data.page_store import SEPARATOR, read_meta
 
     if split is not None and str(split) not in ("0", "1"):
         raise UserError(f"split={split!r} is not allowed: give 0 (validation), 1 (public test), or leave it out.")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from types import ModuleType
 
-from lm_eval_rag.harness.errors import at_least
+from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.tasks.crag.build import corpus_folder, store_of
 from lm_eval_rag.tasks.crag.schema import parse
 from lm_eval_rag.tasks.crag_demo import encyclopedia, finance, movie, music, sports

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bz2
 import csv
-import hashlib
 import json
 import pickle
 import sqlite3
@@ -20,8 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.paths import cache_dir, written_whole
+from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.common.paths import cache_dir, written_whole
+from lm_eval_rag.harness.data.folders import content_hash
 from lm_eval_rag.tasks.crag_demo.world import Artist, Award, Company, Film, Game, Song, World, make_world
 
 VERSION = 1  # raise it with every change of what is written: it names the folder
@@ -35,8 +35,7 @@ def build_graph(seed: int = 0) -> Path:
         UserError: ``seed`` is not a whole number of 0 or more.
     """
     world = make_world(at_least("seed", seed, 0))
-    made_from = json.dumps([VERSION, asdict(world)], sort_keys=True)
-    folder = cache_dir() / "crag_demo_kg" / hashlib.sha256(made_from.encode()).hexdigest()[:12]
+    folder = cache_dir() / "crag_demo_kg" / content_hash([VERSION, asdict(world)])
     if not folder.is_dir():
         with written_whole(folder) as beside:
             write_graph(beside, world)

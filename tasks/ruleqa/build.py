@@ -6,8 +6,6 @@ this code), written beside its place and then renamed, so that a folder is whole
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from lm_eval_rag.harness.errors import UserError, at_least, unknown
-from lm_eval_rag.harness.paths import cache_dir, written_whole
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.data.folders import CARD, content_folder, content_hash
+from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
 from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal, rank
-from lm_eval_rag.harness.sources import Source, fetch, read_manifest
 from lm_eval_rag.tasks.ruleqa import card, fresh, graphs, queries, split, tables
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec, spec_of
 
@@ -68,15 +66,12 @@ def build(task: str, *, corpus: split.CorpusChoice = "train", seed: int = 0) -> 
         },
         "sources": {path: source.sha256 for path, source in sources.items()},
     }
-    digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-    folder = cache_dir() / task / digest
-    if folder.is_dir():
-        check(folder)
-    else:
+
+    def write(folder: Path) -> dict[str, Any]:
         logger.info("building %s in %s", task, folder)
-        built = _make(spec, task, sources, corpus, seed)
-        _write(folder, built, spec, {**made_from, "hash": digest}, sources)
-    return f"{task}/{digest}"
+        return write_set(folder, _make(spec, task, sources, corpus, seed), spec, made_from, sources)
+
+    return content_folder(task, made_from, write)
 
 
 def _make(spec: Spec, task: str, sources: dict[str, Source], corpus: split.CorpusChoice, seed: int) -> Built:
@@ -122,25 +117,13 @@ def _bank(documents: pl.DataFrame, spec: Spec) -> pl.DataFrame:
     return pl.concat([crossing, ranked.filter(pl.col("head") == pl.col("body"))])
 
 
-def _write(folder: Path, built: Built, spec: Spec, made_from: dict[str, Any], sources: dict[str, Source]) -> None:
-    with written_whole(folder) as beside:
-        for name, table in built.tables.items():
-            table.write_parquet(beside / f"{name}.parquet")
-        meta = {**made_from, **card.describe(spec, built.tables), "dropped": built.dropped}
-        meta["files"] = {path.name: path.stat().st_size for path in sorted(beside.iterdir())}
-        (beside / "README.md").write_text(card.text(spec, meta, sources), encoding="utf-8")
-        (beside / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-
-
-def check(folder: Path) -> None:
-    """Raise unless every file has the size that it was written with."""
-    try:
-        sizes = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["files"]
-        wrong = [name for name, size in sizes.items() if (folder / name).stat().st_size != size]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        wrong = [f"meta.json or a file that it names ({error})"]
-    if wrong:
-        raise UserError(
-            f"The corpus folder {folder} is damaged: {', '.join(wrong)}. Delete this folder and run again: it is then "
-            f"rebuilt from the sources."
-        )
+def write_set(
+    folder: Path, built: Built, spec: Spec, made_from: dict[str, Any], sources: dict[str, Source]
+) -> dict[str, Any]:
+    """Write the tables and the card into a folder; returns its meta.json."""
+    for name, table in built.tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    meta = {**made_from, **card.describe(spec, built.tables), "dropped": built.dropped}
+    said = card.text(spec, {**meta, "hash": content_hash(made_from)}, sources)
+    (folder / CARD).write_text(said, encoding="utf-8")
+    return meta

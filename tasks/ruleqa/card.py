@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from lm_eval_rag.harness.sources import Source
+from lm_eval_rag.harness.data.sources import Source
 from lm_eval_rag.tasks.ruleqa.queries import POPULARITY, SLICES
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec
 from lm_eval_rag.tasks.ruleqa.tables import checksum

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
@@ -14,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.checkpoints.download import fetch_folder
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.folders import CARD, content_folder
+from lm_eval_rag.harness.data.sources import read_manifest
 from lm_eval_rag.harness.hub.cards import DataSet
-from lm_eval_rag.harness.hub.download import fetch_folder
-from lm_eval_rag.harness.paths import cache_dir, written_whole
-from lm_eval_rag.harness.sources import read_manifest
-from lm_eval_rag.tasks.ruleqa.build import build, check
+from lm_eval_rag.tasks.ruleqa.build import build
 from lm_eval_rag.tasks.ruleqa.graphs import FILES
 from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
 from lm_eval_rag.tasks.ruleqa.tables import checksum
@@ -60,16 +59,17 @@ def install(task: str, dataset: str) -> tuple[str, str]:
     root = fetch_folder(dataset, kind="dataset", only=(f"{task}/*", "*/meta.json"))
     source = root / task
     meta = _meta(source, dataset)
-    digest = hashlib.sha256(json.dumps(meta["checksums"], sort_keys=True).encode()).hexdigest()[:12]
-    folder = cache_dir() / task / digest
-    if folder.is_dir():
-        check(folder)
-    else:
+
+    def copy(folder: Path) -> dict[str, Any]:
         _verify(source, meta, dataset)
         logger.info("%s from %s in %s", task, dataset, folder)
-        _copy(source, folder, {**meta, "hash": digest, "built_as": meta["hash"]})
-    local = Path(dataset).expanduser().is_dir()
-    return f"{task}/{digest}", str(root) if local else f"{dataset.partition('@')[0]}@{root.name}"
+        for name in (*(f"{table}.parquet" for table in TABLES), CARD):
+            if (source / name).is_file():
+                shutil.copyfile(source / name, folder / name)
+        return {**meta, "built_as": meta["hash"]}
+
+    id, local = content_folder(task, meta["checksums"], copy), Path(dataset).expanduser().is_dir()
+    return id, str(root) if local else f"{dataset.partition('@')[0]}@{root.name}"
 
 
 def _meta(source: Path, dataset: str) -> dict[str, Any]:
@@ -99,16 +99,6 @@ def _verify(source: Path, meta: Mapping[str, Any], dataset: str) -> None:
             raise _wrong(dataset, f"{name}.parquet cannot be read ({error})") from None
         if found != wanted:
             raise _wrong(dataset, f"{name}.parquet has other rows than its checksum says")
-
-
-def _copy(source: Path, folder: Path, meta: Mapping[str, Any]) -> None:
-    with written_whole(folder) as beside:
-        for name in TABLES:
-            shutil.copyfile(source / f"{name}.parquet", beside / f"{name}.parquet")
-        if (source / "README.md").is_file():
-            shutil.copyfile(source / "README.md", beside / "README.md")
-        sizes = {f"{name}.parquet": (beside / f"{name}.parquet").stat().st_size for name in TABLES}
-        (beside / "meta.json").write_text(json.dumps({**meta, "files": sizes}, indent=1), encoding="utf-8")
 
 
 def _wrong(dataset: str, what: str) -> UserError:

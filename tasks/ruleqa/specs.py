@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.errors import unknown
+from lm_eval_rag.harness.common.errors import unknown
 
 
 @dataclass(frozen=True, slots=True)

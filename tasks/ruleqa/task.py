@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.task import RagTask
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.plugin.task import RagTask
 
 HARD = "_hard"
 COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", "corpus"]
@@ -25,7 +25,7 @@ class RuleQATask(RagTask):
         import polars as pl
         from datasets import Dataset, DatasetDict
 
-        from lm_eval_rag.harness.paths import cache_dir
+        from lm_eval_rag.harness.common.paths import cache_dir
 
         task = str(self.config.task)
         corpus = self._corpus(task.removesuffix(HARD), dict(dataset_kwargs or {}))

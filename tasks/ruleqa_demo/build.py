@@ -7,8 +7,6 @@ to ``meta.json`` only, for tests to compare with.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from lm_eval_rag.harness.errors import at_least
-from lm_eval_rag.harness.paths import cache_dir, written_whole
+from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.data.folders import CARD as CARD_FILE
+from lm_eval_rag.harness.data.folders import content_folder
 from lm_eval_rag.harness.rules.mining import mine_temporal, rank
 from lm_eval_rag.tasks.ruleqa.queries import with_popularity, with_slices
 from lm_eval_rag.tasks.ruleqa_demo.world import Question, World, make_world
@@ -48,15 +47,15 @@ def build(seed: int = 0) -> str:
     """
     at_least("seed", seed, 0)
     made_from = {"task": "ruleqa_demo", "version": VERSION, "parameters": {"seed": seed, "min_support": MIN_SUPPORT}}
-    digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-    folder = cache_dir() / "ruleqa_demo" / digest
-    if not folder.is_dir():
+
+    def write(folder: Path) -> dict[str, Any]:
         world = make_world(seed)
-        _write(folder, _tables(world), {**made_from, "hash": digest, "sources": {}, "planted": _planted(world)})
-    return f"ruleqa_demo/{digest}"
+        return write_set(folder, tables(world), {**made_from, "sources": {}, "planted": _planted(world)})
+
+    return content_folder("ruleqa_demo", made_from, write)
 
 
-def _tables(world: World) -> dict[str, pl.DataFrame]:
+def tables(world: World) -> dict[str, pl.DataFrame]:
     """All tables of the corpus folder by file stem."""
     facts = pl.DataFrame([asdict(fact) | {"text": fact.text} for fact in world.documents])
     documents = facts.with_columns(_ids("d", facts.height)).select(
@@ -89,8 +88,8 @@ def _planted(world: World) -> list[dict[str, Any]]:
     return [{"body": body, "head": head, "confidence": confidence} for body, head, confidence in world.planted]
 
 
-def _write(folder: Path, tables: dict[str, pl.DataFrame], meta: dict[str, Any]) -> None:
-    """Write all files beside ``folder``, then give them its name; of two writers at once the first wins."""
+def write_set(folder: Path, tables: dict[str, pl.DataFrame], meta: dict[str, Any]) -> dict[str, Any]:
+    """Write the tables and the card into a folder; returns its meta.json."""
     slices = dict(tables["queries"].group_by("slice").len().sort("slice").iter_rows())
     repeats = int(tables["rules"]["repeat"].sum())
     counts = {name: table.height for name, table in tables.items()}
@@ -102,8 +101,7 @@ def _write(folder: Path, tables: dict[str, pl.DataFrame], meta: dict[str, Any]) 
         planted=len(meta["planted"]),
         slices=", ".join(f"{name} {count}" for name, count in slices.items()),
     )
-    with written_whole(folder) as beside:
-        for name, table in tables.items():
-            table.write_parquet(beside / f"{name}.parquet")
-        (beside / "README.md").write_text(card, encoding="utf-8")
-        (beside / "meta.json").write_text(json.dumps({**meta, "counts": counts, "slices": slices}, indent=1), "utf-8")
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    (folder / CARD_FILE).write_text(card, encoding="utf-8")
+    return {**meta, "counts": counts, "slices": slices}

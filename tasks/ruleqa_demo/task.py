@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_eval_rag.harness.task import RagTask
+from lm_eval_rag.harness.plugin.task import RagTask
 
 COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", "corpus"]
 
@@ -17,7 +17,7 @@ class RuleQADemoTask(RagTask):
         import polars as pl
         from datasets import Dataset, DatasetDict
 
-        from lm_eval_rag.harness.paths import cache_dir
+        from lm_eval_rag.harness.common.paths import cache_dir
         from lm_eval_rag.tasks.ruleqa_demo.build import build
 
         corpus = build(**(dataset_kwargs or {}))

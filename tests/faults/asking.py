@@ -7,10 +7,10 @@ from threading import RLock
 
 from tqdm import tqdm
 
-from lm_eval_rag.harness.generators.build import ModelSpec
+from lm_eval_rag.harness.core.types import Passage, Query
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.run import run
-from lm_eval_rag.harness.types import Passage, Query
+from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.standard_rag import standard_rag
 
 QUESTIONS = 160

@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from lm_eval_rag.harness.adapter import model_class
+from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 
 pytest.importorskip("blingfire")

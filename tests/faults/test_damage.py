@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.journal import Call, Journal
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.journal import Call, Journal
 
 CALLS = [Call("model", [i, "x" * 200]) for i in range(300)]
 

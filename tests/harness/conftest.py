@@ -80,8 +80,8 @@ def write_run() -> Iterator[Callable[..., Path]]:
     from lm_eval.loggers import EvaluationTracker
     from lm_eval.tasks import TaskManager
 
-    from lm_eval_rag.harness.record import RagText
-    from lm_eval_rag.harness.task import RagTask
+    from lm_eval_rag.harness.core.record import RagText
+    from lm_eval_rag.harness.plugin.task import RagTask
 
     manager = TaskManager(include_defaults=False)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lm_eval_rag.harness.corpus import Corpus
-from lm_eval_rag.harness.types import Passage, Query, Rule
+from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.data.corpus import Corpus
 
 
 class FirstDocument:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 import lm_eval_rag
+from lm_eval_rag.harness.core.types import Passage, Rule
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.types import Passage, Rule
 
 FACTS = [("Ada Moss", "was born in", "Vale"), ("Ada Moss", "likes", "Moor"), ("Bo Reed", "likes", "Vale")]
 DOCUMENTS = [Passage(f"d{i}", f"{s} {r} {o}.", fact=(s, r, o)) for i, (s, r, o) in enumerate(FACTS)]

@@ -7,10 +7,10 @@ from importlib import import_module
 import pytest
 
 from lm_eval_rag._register import METHODS
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.parameters import Lowest, defaults
-from lm_eval_rag.harness.run import run
-from lm_eval_rag.harness.types import Query
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.parameters import Lowest, defaults
+from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.plugin.engine import run
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
 

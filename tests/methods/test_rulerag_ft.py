@@ -7,12 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lm_eval_rag.harness import retrieval
-from lm_eval_rag.harness.arguments import read_arguments
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.generators.build import EMBEDDED
-from lm_eval_rag.harness.journal import Journal
-from lm_eval_rag.harness.parameters import defaults
-from lm_eval_rag.harness.run import Engine, run
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.generators.spec import EMBEDDED
+from lm_eval_rag.harness.plugin.arguments import read_arguments
+from lm_eval_rag.harness.plugin.engine import Engine, run
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.methods.rulerag_gpt35 import rulerag_gpt35
 from lm_eval_rag.methods.rulerag_icl import rulerag_icl
@@ -63,9 +63,9 @@ def test_ft_takes_other_checkpoints(tmp_path):
 
 
 def test_ft_without_torch_says_which_extra(monkeypatch):
-    from lm_eval_rag.harness.generators import build
+    from lm_eval_rag.harness.generators import spec as spec_module
 
-    monkeypatch.setattr(build, "find_spec", lambda name: None)
+    monkeypatch.setattr(spec_module, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r'generator=tiny_rgft needs torch.*pip install "lm-eval-rag\[hf\]"'):
         read_arguments("rulerag_ft", rulerag_ft, {})
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.asks import Lookup, pages, retrieve
 from lm_eval_rag.harness.backends.lookup import Graphs
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.pages import open_page_set, read_meta
-from lm_eval_rag.harness.types import Answer, Plan, Query
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.asks import Lookup, pages, retrieve
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.data.page_store import open_page_set, read_meta
 from lm_eval_rag.tasks.crag.schema import LABELS, parse
 from lm_eval_rag.tasks.crag_demo.build import build, lines
 from lm_eval_rag.tasks.crag_demo.graph import build_graph
@@ -150,7 +150,7 @@ def test_it_runs_in_lm_eval_with_its_scores(cache: Any) -> None:
     import lm_eval
     from lm_eval.tasks import TaskManager
 
-    from lm_eval_rag.harness.adapter import model_class
+    from lm_eval_rag.harness.plugin.model import model_class
 
     manager = TaskManager(include_defaults=False, include_path=str(files("lm_eval_rag.tasks")))
     results = lm_eval.simple_evaluate(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.tasks.crag import files
 from lm_eval_rag.tasks.crag.files import find_files, read_lines
 
@@ -114,7 +114,7 @@ def test_a_line_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch:
 MEASURE = """
     import json, re, sys
     from pathlib import Path
-    from lm_eval_rag.harness.paths import cache_dir
+    from lm_eval_rag.harness.common.paths import cache_dir
     from lm_eval_rag.tasks.crag.build import build
 
     build("crag_task3", data_files=sys.argv[1])  # whatever is imported, is now

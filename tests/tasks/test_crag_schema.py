@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.tasks.crag.clock import iso_time
 from lm_eval_rag.tasks.crag.schema import CUT, MAX_PAGE, parse
 

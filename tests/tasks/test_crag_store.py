@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.pages import PageStore, open_page_set, read_meta, split_id
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.page_store import PageStore, open_page_set, read_meta, split_id
 from lm_eval_rag.tasks.crag.build import build
 from lm_eval_rag.tasks.crag.schema import CUT, MAX_PAGE, Page, Record, parse
 from lm_eval_rag.tasks.crag.store import BATCH, write_store

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.pages import open_page_set, split_id
-from lm_eval_rag.harness.sources import fetch
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.page_store import open_page_set, split_id
+from lm_eval_rag.harness.data.sources import fetch
 from lm_eval_rag.tasks.crag.build import RELEASES, SPECS, build, manifest
 from lm_eval_rag.tasks.crag.graph import build_graph, graph_id
 from lm_eval_rag.tasks.crag.task import TOKENIZER, questions
@@ -161,7 +161,7 @@ def test_a_split_that_is_not_there_is_named(dev: str) -> None:
 def test_the_official_file_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
     monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path))
-    monkeypatch.setattr("lm_eval_rag.harness.sources.LFS_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr("lm_eval_rag.harness.data.sources.LFS_HOST", "http://127.0.0.1:9")
     with pytest.raises(UserError, match=r"crag_task_3_dev_v5\.tar\.bz2\.part0 is not available.*2147483648 bytes"):
         load("crag_task3", release="v5")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lm_eval_rag.harness import sources
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.paths import mirror_dir
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import mirror_dir
+from lm_eval_rag.harness.data import sources
+from lm_eval_rag.harness.data.folders import write_folder
 from lm_eval_rag.tasks.ruleqa import card
 from lm_eval_rag.tasks.ruleqa.build import build
 from lm_eval_rag.tasks.ruleqa.graphs import FILES
@@ -139,9 +140,10 @@ def test_of_two_processes_that_build_at_once_the_first_wins(tmp_path: Path, monk
     made = demo.build()
     before = (tmp_path / made / "meta.json").read_bytes()
     world = demo.make_world(0)
-    demo._write(tmp_path / made, demo._tables(world), {"planted": [], "parameters": {"seed": 0}})
+    meta = {"planted": [], "parameters": {"seed": 0}}
+    write_folder(tmp_path / made, "0", lambda folder: demo.write_set(folder, demo.tables(world), meta))
     assert (tmp_path / made / "meta.json").read_bytes() == before
     assert [path.name for path in (tmp_path / "ruleqa_demo").iterdir()] == [made.split("/")[1]]
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
-        demo._write(tmp_path / "file" / "below", demo._tables(world), {"planted": [], "parameters": {"seed": 0}})
+        write_folder(tmp_path / "file" / "below", "0", lambda folder: meta)

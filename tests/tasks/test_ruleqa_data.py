@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.sources import fetch, read_manifest
 from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal
-from lm_eval_rag.harness.sources import fetch, read_manifest
 from lm_eval_rag.tasks.ruleqa import graphs, wiki_names
 from lm_eval_rag.tasks.ruleqa.build import build
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lm_eval_rag.harness.corpus import open_corpus
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 from lm_eval_rag.tasks.ruleqa_demo.world import BODY_FACTS, make_world
 

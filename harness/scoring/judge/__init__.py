@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.scoring.judge import rules
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.scoring.judge import rule_judge
 from lm_eval_rag.harness.scoring.verdict import RULES
 
 
@@ -53,11 +53,11 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RulesJudge:
-    """The rules of :mod:`lm_eval_rag.harness.scoring.judge.rules`; never fails."""
+    """The rules of :mod:`lm_eval_rag.harness.scoring.judge.rule_judge`; never fails."""
 
     name: str = RULES
-    fingerprint: str = f"{RULES} {rules.VERSION}"
+    fingerprint: str = f"{RULES} {rule_judge.VERSION}"
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
         """One a item, in order."""
-        return [Opinion(*rules.judge(item.question, item.answers, item.prediction)) for item in items]
+        return [Opinion(*rule_judge.judge(item.question, item.answers, item.prediction)) for item in items]

@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError
-from lm_eval_rag.harness.generators.build import SECRETS, ModelSpec
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.paths import cache_dir
+from lm_eval_rag.harness.generators.spec import SECRETS, ModelSpec
 from lm_eval_rag.harness.scoring.judge import Judge, RulesJudge
-from lm_eval_rag.harness.scoring.judge.model import ModelJudge
+from lm_eval_rag.harness.scoring.judge.llm import ModelJudge
 from lm_eval_rag.harness.scoring.verdict import RULES
 
 OFF = "off"

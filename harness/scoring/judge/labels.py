@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.scoring.crag import HUMAN
 
 LABELS: dict[str, str] = {**{name: name for name in HUMAN}, "correct": "perfect", "true": "perfect"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from lm_eval_rag.harness.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.scoring.crag import open_answers, settle
-from lm_eval_rag.harness.scoring.judge import Item, Judge, Opinion, rules
+from lm_eval_rag.harness.scoring.judge import Item, Judge, Opinion, rule_judge
 from lm_eval_rag.harness.scoring.truncate import LIMIT, WHOLE, Cut, words_cut
 from lm_eval_rag.harness.scoring.verdict import RULES, Verdict, read_verdict
 
@@ -101,7 +101,7 @@ def verdict_faults(doc: Mapping[str, Any], answer: str, abstained: bool = False)
         len(verdict.said) != len(verdict.judges) or verdict.correct != fmean(verdict.said or [-1])
     ):
         faults.append(f"the verdict {verdict.correct!r} is not the mean of what {len(verdict.judges)} judges said")
-    ours = rules.judge(doc["query"], open_answers(doc["answers"], crag=verdict.crag), text)[0]
+    ours = rule_judge.judge(doc["query"], open_answers(doc["answers"], crag=verdict.crag), text)[0]
     said = dict(zip(verdict.judges, verdict.said, strict=False))
     if RULES in said and said[RULES] != ours:
         faults.append(f"the rules are said to give {said[RULES]!r}, they give {ours!r}")

@@ -6,11 +6,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import ModelSpec
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.network import cut, text_of
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
 CHAT = "local-chat-completions"
 

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import ModelSpec
 from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
 PROMPTS = ["what does who visited ?", "Question", "Time Time who praised Rules", "Answer who ?", "Documents visited"]
 

@@ -9,11 +9,11 @@ from textwrap import dedent
 
 import pytest
 
-from lm_eval_rag.harness.arguments import _batch_size
-from lm_eval_rag.harness.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import PACKAGES, ModelSpec
 from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import PACKAGES, ModelSpec
+from lm_eval_rag.harness.plugin.arguments import _batch_size
 
 VLLM = {
     "__init__": """
@@ -130,11 +130,11 @@ def install(tmp_path_factory):
     ],
 )
 def test_a_missing_package_is_one_message(name, said, monkeypatch):
-    from lm_eval_rag.harness.generators import build
+    from lm_eval_rag.harness.generators import spec as spec_module
 
-    find = build.find_spec
+    find = spec_module.find_spec
     absent = {package for package, _ in PACKAGES.values()}
-    monkeypatch.setattr(build, "find_spec", lambda module: None if module in absent else find(module))
+    monkeypatch.setattr(spec_module, "find_spec", lambda module: None if module in absent else find(module))
     with pytest.raises(UserError, match=said) as raised:
         LMGenerator(ModelSpec(name, {"model": "any", "pretrained": "any"})).generate(["p"], Decoding(), [0])
     assert "\n" not in str(raised.value)

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from lm_eval_rag.harness.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.generators.base import Decoding
-from lm_eval_rag.harness.generators.build import ModelSpec
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.journal import digest
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
 CHAT = "local-chat-completions"
 
@@ -98,10 +98,10 @@ def test_the_content_of_a_local_folder_counts(tmp_path):
 
 
 def test_a_fingerprint_reads_the_folder_once(tmp_path, monkeypatch):
-    from lm_eval_rag.harness.generators import build
+    from lm_eval_rag.harness.generators import spec as spec_module
 
-    read, content = [], build._content
-    monkeypatch.setattr(build, "_content", lambda folder: read.append(folder) or content(folder))
+    read, content = [], spec_module._content
+    monkeypatch.setattr(spec_module, "_content", lambda folder: read.append(folder) or content(folder))
     generator = LMGenerator(ModelSpec("hf", {"pretrained": str(tmp_path)}))
     assert len({generator.fingerprint for _ in range(5)}) == 1 and len(read) == 1
     generator.chat = True  # lm_eval says so only once the model is made

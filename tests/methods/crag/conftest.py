@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.asks import Calculate, Classify, Generate, HasGraph, Lookup
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.types import Passage, Query, WebPage
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Calculate, Classify, Generate, HasGraph, Lookup
+from lm_eval_rag.harness.core.types import Passage, Query, WebPage
 from lm_eval_rag.methods.crag.wording import _templates
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_rag.harness.adapter import model_class
+from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 
 pytest.importorskip("torch")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.asks import Calculate, Generate, Rank, Retrieve
-from lm_eval_rag.harness.errors import CallError
-from lm_eval_rag.harness.types import Answer, Passage, Query
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Calculate, Generate, Rank, Retrieve
+from lm_eval_rag.harness.core.types import Answer, Passage, Query
 from lm_eval_rag.methods.crag.attributes import predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_chunks, best_sentences

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.run import run
-from lm_eval_rag.harness.types import Answer, Query, Trace
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
+from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline

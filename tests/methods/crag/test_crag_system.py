@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.errors import CallError, UserError
-from lm_eval_rag.harness.parameters import defaults
-from lm_eval_rag.harness.types import Query
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.methods.crag import wording
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lm_eval_rag.harness.types import Passage
+from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.methods.crag.wording import demonstrations, prompt
 
 FORMS = ("knowledge", "reasoning", "reasoning_false_premise")

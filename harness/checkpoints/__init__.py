@@ -1,0 +1,1 @@
+"""Trained models: where they lie, what they say of themselves, downloading them."""

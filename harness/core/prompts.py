@@ -1,0 +1,115 @@
+"""Prompts in the paper's five parts: instruction, documents, rules, query, answer (RuleRAG, figure 2 and A.9).
+
+A :class:`Template` is a TOML file with the keys ``version``, ``instruction`` (documents alone), ``instruction_rules``
+(rules too), ``instruction_closed`` (neither), ``documents``, ``rules``, ``query`` and ``answer``; users load their own
+with ``prompt_file=``. A part whose content is missing is left out whole. The wording is ours.
+"""
+
+from __future__ import annotations
+
+import string
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import Passage, Rule
+
+NEEDED = {"documents": "documents", "rules": "rules", "query": "query"}  # part -> the field it must hold
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The wording of the parts, with three instructions: documents alone, documents and rules, neither."""
+
+    version: str
+    instruction: str
+    instruction_rules: str
+    instruction_closed: str
+    documents: str
+    rules: str
+    query: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A worked example in front of the query."""
+
+    query: str
+    answer: str
+    passages: tuple[Passage, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt that still knows its passages (best first), so that the lowest-ranked can be dropped to fit.
+
+    Args:
+        order: ``best_first`` or ``best_last``: where the best passage stands in the text.
+    """
+
+    template: Template
+    query: str
+    passages: tuple[Passage, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    shots: tuple[Shot, ...] = ()
+    order: str = "best_first"
+
+    def render(self, keep: int | None = None) -> str:
+        """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot."""
+        parts: tuple[Prompt | Shot, ...] = (self, *self.shots)
+        head = self.template.instruction if any(part.passages for part in parts) else self.template.instruction_closed
+        if any(part.rules for part in parts):
+            head = self.template.instruction_rules
+        worked = [
+            self._block(shot.query, shot.passages[:keep], shot.rules) + f" {shot.answer}\n" for shot in self.shots
+        ]
+        return "\n".join([head, *worked, self._block(self.query, self.passages[:keep], self.rules)])
+
+    def _block(self, query: str, passages: tuple[Passage, ...], rules: tuple[Rule, ...]) -> str:
+        shown = passages if self.order == "best_first" else passages[::-1]
+        parts = [self.template.query.format(query=query), self.template.answer]
+        if rules:
+            parts.insert(0, self.template.rules.format(rules="\n".join(rule.text for rule in rules)))
+        if shown:
+            parts.insert(0, self.template.documents.format(documents="\n".join(passage.text for passage in shown)))
+        return "\n".join(parts)
+
+
+def load_template(path: str | Path) -> Template:
+    """Read a prompt file.
+
+    Raises:
+        UserError: The file is missing, is not TOML, or lacks a part or a field.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"Prompt file {path} does not exist. Give the path of a TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"Prompt file {path} is not a TOML text: {error}.") from None
+    names = [field.name for field in fields(Template)]
+    wrong = [name for name in names if not isinstance(data.get(name), str)]
+    if wrong or set(data) - set(names):
+        raise UserError(
+            f"Prompt file {path} must hold exactly the texts {', '.join(names)}; missing or no text: "
+            f"{', '.join(wrong) or 'none'}; not known: {', '.join(sorted(set(data) - set(names))) or 'none'}."
+        )
+    for part, needed in NEEDED.items():
+        _check_fields(path, part, data[part], needed)
+    return Template(**data)
+
+
+def _check_fields(path: Path, part: str, text: str, needed: str) -> None:
+    """Raise unless ``{needed}`` is the one field of a part."""
+    try:
+        found = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError as error:
+        raise UserError(f"Prompt file {path}, {part!r}: {error}. Write a literal brace twice.") from None
+    if found != {needed}:
+        raise UserError(
+            f"Prompt file {path}, {part!r}: needs the field {{{needed}}} and no other; found {sorted(found) or 'none'}."
+        )

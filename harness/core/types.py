@@ -1,0 +1,169 @@
+"""The types that pass between tasks, methods and backends: all a stranger must know to write a method.
+
+A method is a generator function over one :class:`Query`. It yields asks (:mod:`lm_eval_rag.harness.core.asks`) and
+returns an :class:`Answer`; the driver serves the asks and records a :class:`Trace`. A query holds no gold answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as a method sees it.
+
+    Args:
+        id: Unique within its task.
+        text: The question in words.
+        time: ISO date or year the question is about, on CRAG the ISO time at which it was asked; None for neither.
+        corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``; with ``#<question>`` that of the question's own
+            pages), or None when there is nothing to retrieve.
+        repeat: How often it was asked before in this run (lm_eval's ``repeats``): its samples are drawn anew.
+    """
+
+    id: str
+    text: str
+    time: str | None = None
+    corpus: str | None = None
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A retrieved document.
+
+    Args:
+        id: Its id in the corpus.
+        text: What is put into a prompt.
+        score: The retriever's score, higher is better; not comparable between retrievers.
+        time: ISO date or year of the fact, or None.
+        source: Where it comes from (corpus id, page URL), or "".
+        fact: (subject, relation, object) when the document states one fact, else None.
+    """
+
+    id: str
+    text: str
+    score: float = 0.0
+    time: str | None = None
+    source: str = ""
+    fact: tuple[str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page that a search returned for a question, as it was read.
+
+    Args:
+        number: Its place in the search's order, from 0.
+        name: Its title.
+        url: Its address.
+        snippet: What the search engine says of it.
+        modified: When it was last changed, as the search engine says.
+        text: Its main text, one paragraph a line, without tables; "" when there is none.
+        tables: Its tables in Markdown, each with the page's name above.
+        notes: Every fallback that was taken and every cut that was made, by name.
+    """
+
+    number: int
+    name: str
+    url: str
+    snippet: str
+    modified: str
+    text: str
+    tables: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A length-1 rule: [Entity1, body, Entity2] leads to [Entity1, head, Entity2] (RuleRAG, section 2).
+
+    Args:
+        head: Relation that follows.
+        body: Relation it follows from.
+        support: Number of body facts (temporal: body before head) for which the head holds too.
+        body_support: Number of body facts counted.
+        confidence: support / body_support, in [0, 1].
+        repeat: True for an identity rule (head == body): the relation recurs on the same pair.
+    """
+
+    head: str
+    body: str
+    support: int = 0
+    body_support: int = 0
+    confidence: float = 0.0
+    repeat: bool = False
+
+    @property
+    def text(self) -> str:
+        """The rule in words, in the form the paper gives."""
+        return f"[Entity1, {self.body}, Entity2] leads to [Entity1, {self.head}, Entity2]"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method returns.
+
+    Args:
+        text: The answer; "" when there is none.
+        passages: Every retrieved passage, merged and best first (scoring takes the first k as recall@k).
+        rules: The rules that guided it, which may be none; None for a method that goes by none.
+        abstained: True when the method declined to answer.
+        notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
+    """
+
+    text: str
+    passages: tuple[Passage, ...] = ()
+    rules: tuple[Rule, ...] | None = None
+    abstained: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One served ask.
+
+    Args:
+        ask: Name of the ask's type, such as ``Retrieve``.
+        request: What was asked, as text (for Generate the whole prompt as sent).
+        reply: What came back, shortened to text.
+        seconds: Time of the backend's batch divided by its size; the original time when the journal served it.
+        prompt_tokens: Tokens read (0 when the backend does not say).
+        completion_tokens: Tokens written.
+        dropped_passages: Passages left out of the prompt for want of room.
+        k: Documents asked for (Retrieve, Rank).
+        found: Documents that came back.
+        journalled: True when the journal served it.
+    """
+
+    ask: str
+    request: str
+    reply: str
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped_passages: int = 0
+    k: int = 0
+    found: int = 0
+    journalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All steps of one query, in order, and why it failed if it did."""
+
+    steps: tuple[Step, ...] = field(default_factory=tuple)
+    failure: str | None = None
+
+    def count(self, ask: str) -> int:
+        """Number of served asks of one type."""
+        return sum(step.ask == ask for step in self.steps)
+
+
+# What a method is while it runs: it yields asks, is sent replies, and returns T.
+Plan = Generator[Any, Any, T]

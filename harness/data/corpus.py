@@ -1,0 +1,275 @@
+"""A corpus: the documents that are retrieved from, with the rules and worked examples that belong to them.
+
+A built corpus is a content-addressed folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` of Parquet files, opened here without
+importing its task. The columns stay in Arrow; a :class:`Passage` is made when it is asked for, since a corpus may hold
+half a million documents. :meth:`Corpus.of` makes one in memory from a user's own documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.types import Passage, Query, Rule
+
+COLUMNS = ("id", "text", "subject", "relation", "object", "time")
+Example = tuple[Query, str]
+
+
+class Corpus:
+    """Documents in a fixed order; a document's row (0-based) is its place in it, and breaks all ties.
+
+    Args:
+        table: Arrow table with the text columns ``COLUMNS``; all but id and text may be null.
+        id: ``<task>/<hash>`` of a built corpus, or a name.
+        fingerprint: Hash of the content.
+        rules: The rule bank, best first.
+        examples: (query, answer) pairs of F_G; None reads them from ``folder`` when they are asked for.
+        sources: Where each document comes from, by row; "" and () stand for the corpus itself.
+        folder: Where it was opened from, and where indexes may be kept; None in memory.
+        empty: Whether it may be empty.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        *,
+        id: str,
+        fingerprint: str,
+        rules: Iterable[Rule] = (),
+        examples: Iterable[Example] | None = (),
+        sources: Sequence[str] = (),
+        folder: Path | None = None,
+        empty: bool = False,
+    ) -> None:
+        if not table.num_rows and not empty:
+            raise UserError(f"Corpus {id!r} is empty: nothing can be retrieved from it. Give at least one document.")
+        self.id, self.fingerprint, self.folder = id, fingerprint, folder
+        self._columns = {name: _one_chunk(table.column(name)) for name in COLUMNS}
+        self._rules = tuple(rules)
+        self._sources = tuple(sources) if any(sources) else ()
+        self._examples = None if examples is None else tuple(examples)
+
+    @classmethod
+    def of(
+        cls,
+        passages: Iterable[Passage],
+        rules: Iterable[Rule] = (),
+        examples: Iterable[Example] = (),
+        *,
+        id: str = "memory",
+        empty: bool = False,
+    ) -> Corpus:
+        """A corpus in memory; ids of passages must be unique.
+
+        Raises:
+            UserError: No passage (unless it may be ``empty``), or one id twice.
+        """
+        import pyarrow as pa
+
+        passages = tuple(passages)
+        rows = [(p.id, p.text, *(p.fact or (None, None, None)), p.time) for p in passages]
+        rules, digest, seen = tuple(rules), hashlib.sha256(), set[str]()
+        for row in rows:
+            if row[0] in seen:
+                raise UserError(f"Two documents have the id {row[0]!r}: give each document an id of its own.")
+            seen.add(row[0])
+            digest.update(json.dumps(row).encode())
+        digest.update(repr(rules).encode())
+        columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+        table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(COLUMNS, columns, strict=True)})
+        fingerprint, sources = digest.hexdigest()[:16], [p.source for p in passages]
+        return cls(table, id=id, fingerprint=fingerprint, rules=rules, examples=examples, sources=sources, empty=empty)
+
+    def __len__(self) -> int:
+        return len(self._columns["id"])
+
+    @cached_property
+    def texts(self) -> Sequence[str]:
+        """The text of every document, by row."""
+        texts: list[str] = self._columns["text"].to_pylist()
+        return texts
+
+    def passage(self, row: int, score: float = 0.0) -> Passage:
+        """The document of a row, with the score a retriever gave it."""
+        id, text, *fact, time = (self._columns[name][row].as_py() for name in COLUMNS)
+        whole = (fact[0], fact[1], fact[2]) if None not in fact else None
+        source = (self._sources[row] if self._sources else "") or self.id
+        return Passage(id=id, text=text, score=score, time=time, source=source, fact=whole)
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The rule bank, best first."""
+        return self._rules
+
+    def examples(self) -> tuple[Example, ...]:
+        """Every row of the generator training set F_G as (query, its first answer); () when there is none."""
+        if self._examples is None:
+            assert self.folder is not None
+            self._examples = tuple(_read_examples(self.folder, self.id))
+        return self._examples
+
+    @cached_property
+    def entities(self) -> tuple[str, ...]:
+        """Names of all subjects and objects, sorted."""
+        return tuple(sorted(self._names("subject") | self._names("object")))
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """Names of all relations of the documents and the rules, sorted."""
+        return tuple(sorted(self._names("relation").union(*((rule.head, rule.body) for rule in self._rules))))
+
+    def facts(self, subject: str) -> list[tuple[str, str, str | None]]:
+        """(relation, object, time) of every document about a subject, by row; [] for an unknown subject."""
+        starts, rows = self._by_subject
+        return [
+            tuple(self._columns[name][row].as_py() for name in ("relation", "object", "time"))
+            for row in rows[slice(*starts.get(subject, (0, 0)))].tolist()
+        ]
+
+    def wordings(self) -> dict[str, str]:
+        """How documents say a relation other than by its name -> that relation; if several, the most frequent.
+
+        It is what stands between subject and object in the document's text. Ties by the relation's name.
+        """
+        counts = Counter(
+            (text.partition(subject)[2].partition(object)[0].strip(), relation)
+            for text, subject, relation, object in self._reworded()
+        )
+        ranked = sorted(counts, key=lambda pair: (-counts[pair], pair[1]), reverse=True)
+        return {wording: relation for wording, relation in ranked if wording}
+
+    def _reworded(self) -> list[tuple[str, str, str, str]]:
+        """(text, subject, relation, object) of the documents that state a fact in other words than its names."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text, *fact, time = (pc.cast(self._columns[name], pa.string()) for name in COLUMNS[1:])
+        join = pc.binary_join_element_wise
+        undated = join(join(*fact, " "), ".", "")
+        rows = pc.indices_nonzero(pc.not_equal(text, pc.coalesce(join("Time", time, undated, " "), undated)))
+        columns = [column.take(rows).to_pylist() for column in (text, *fact)]
+        return list(zip(*columns, strict=True))
+
+    @cached_property
+    def _by_subject(self) -> tuple[dict[str, tuple[int, int]], Any]:
+        """Where each subject's rows begin and end in the rows ordered by subject, and those rows."""
+        import numpy as np
+
+        coded = _coded(self._columns["subject"])
+        names = coded.dictionary.to_pylist()
+        codes = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
+        ends = np.cumsum(np.bincount(codes, minlength=len(names) + 1)).tolist()
+        spans = zip([0, *ends], ends, strict=False)
+        return dict(zip(names, spans, strict=False)), np.argsort(codes, kind="stable")
+
+    def _names(self, column: str) -> set[str]:
+        return set(_coded(self._columns[column]).dictionary.to_pylist()) - {None}
+
+
+def open_corpus(corpus_id: str) -> Corpus:
+    """Open the built corpus ``$LM_EVAL_RAG_CACHE/<corpus_id>``.
+
+    Raises:
+        UserError: There is no such folder, a file of it is missing or damaged, or it holds no document.
+    """
+    folder = cache_dir() / corpus_id
+    if not (folder / "corpus.parquet").is_file():
+        task = corpus_id.split("/")[0]
+        raise UserError(
+            f"There is no corpus {corpus_id!r} in {cache_dir()}. Build it with `lm-eval-rag build {task}`, "
+            f"or set LM_EVAL_RAG_CACHE to the folder in which it was built."
+        )
+    meta = folder / "meta.json"
+    try:
+        fingerprint = json.loads(meta.read_text(encoding="utf-8"))["hash"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(meta, error) from None
+    table = read_parquet(folder / "corpus.parquet", COLUMNS, coded=("subject", "relation", "object"))
+    names = ("head", "body", "support", "body_support", "confidence", "repeat")
+    rules = [Rule(**row) for row in read_parquet(folder / "rules.parquet", names).to_pylist()]
+    return Corpus(table, id=corpus_id, fingerprint=fingerprint, rules=rules, examples=None, folder=folder)
+
+
+def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) -> Any:
+    """Columns of a Parquet file as an Arrow table, those in ``coded`` dictionary-encoded.
+
+    Raises:
+        UserError: The file is missing, truncated, or lacks a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, columns=list(columns), memory_map=True, read_dictionary=list(coded)).select(columns)
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise damaged(path, error) from None
+
+
+def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
+    """A corpus in memory from a file with one JSON object a line: id, text and, if wanted, time and fact.
+
+    ``fact`` is a list of three texts: subject, relation, object. Empty lines are skipped.
+
+    Raises:
+        UserError: The file is missing, a line is not such an object, an id comes twice, or there is no document.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"Corpus file {path} cannot be read: {error}. Give a UTF-8 file of JSON lines.") from None
+    passages = [_passage_of(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
+    return Corpus.of(passages, rules, examples)
+
+
+def _passage_of(line: str, where: str) -> Passage:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{where}: not JSON ({error}). Write one object a line.") from None
+    given = row if isinstance(row, dict) else {}
+    fact = given.get("fact")
+    good = isinstance(given.get("id"), str) and isinstance(given.get("text"), str)
+    good = good and isinstance(given.get("time"), str | None) and not set(given) - {"id", "text", "time", "fact"}
+    good = good and (fact is None or (isinstance(fact, list) and [type(part) for part in fact] == [str] * 3))
+    if not good:
+        raise UserError(
+            f"{where}: found {line.strip()[:80]!r}. Needed: an object with the texts 'id' and 'text'; allowed besides: "
+            f"the text 'time' and 'fact', a list of three texts (subject, relation, object)."
+        )
+    return Passage(given["id"], given["text"], time=given.get("time"), fact=tuple(fact) if fact else None)
+
+
+def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
+    table = read_parquet(folder / "generator_train.parquet", ("id", "text", "time", "answers"))
+    for row in table.to_pylist():
+        yield Query(row["id"], row["text"], row["time"], corpus_id), row["answers"][0]
+
+
+def damaged(path: Path, error: Exception) -> UserError:
+    """The error for a file of a built folder that is missing or cannot be read."""
+    return UserError(
+        f"{path} is missing or damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__}). "
+        f"Delete the folder {path.parent} and run again: it is then rebuilt."
+    )
+
+
+def _one_chunk(column: Any) -> Any:
+    """A column as one array, in which a row is found without searching for its chunk."""
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _coded(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -1,0 +1,191 @@
+"""The web pages that come with questions, in a memory-mapped store that is opened by id, without importing its task.
+
+A page set is a corpus folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` whose ``meta.json`` names the store that holds its
+pages (``pages: crag_pages/<hash>``; several tasks may share one) and how many of a question's pages it shows
+(``shown``). A question's own pages are the corpus ``<task>/<hash>#<question id>``.
+
+A store is a folder of three files: ``questions.parquet`` (id, and where its pages begin and how many they are),
+``pages.arrow`` (one row a page, in the search's order: name, url, snippet, modified, sha, offset, packed, size, note)
+and ``pages.zst`` (every distinct HTML once, each packed on its own). Only what is asked for is read.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.corpus import damaged, read_parquet
+
+SEPARATOR = "#"  # between the id of a page set and that of a question in it
+COLUMNS = ("name", "url", "snippet", "modified", "sha", "offset", "packed", "size", "note")
+CODEC = "zstd"
+MAX_SIZE = 64 << 20  # bytes of one page: what claims to be more is damage, and is not unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page as stored.
+
+    Args:
+        number: Its place in the search's order, from 0.
+        sha: First half of the sha256 of its HTML, in hexadecimal: equal for equal pages; "" for an empty one.
+        html: The page; "" when the search returned none.
+        note: What was done to it when it was stored (``page cut``), or "".
+    """
+
+    number: int
+    name: str
+    url: str
+    snippet: str
+    modified: str
+    sha: str
+    html: str
+    note: str
+
+
+class PageStore:
+    """The pages of many questions.
+
+    Args:
+        folder: Of the store.
+
+    Raises:
+        UserError: A file of it is missing or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+
+        self.folder = folder
+        table = read_parquet(folder / "questions.parquet", ("id", "first", "pages"))
+        ids, *places = (table.column(name).to_pylist() for name in ("id", "first", "pages"))
+        self._places: dict[str, tuple[int, int]] = dict(zip(ids, zip(*places, strict=True), strict=True))
+        rows = folder / "pages.arrow"
+        try:
+            with pa.memory_map(str(rows)) as source:
+                self._rows = pa.ipc.open_file(source).read_all().select(list(COLUMNS))
+        except (OSError, pa.ArrowException, KeyError) as error:
+            raise damaged(rows, error) from None
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def pages(self, question: str, shown: int) -> list[StoredPage]:
+        """At most the first ``shown`` pages of a question, in the search's order, repeated ones among them.
+
+        Raises:
+            UserError: There is no such question, or its pages are damaged.
+        """
+        if question not in self._places:
+            raise UserError(f"The page store {self.folder} holds no question {question!r}.")
+        first, count = self._places[question]
+        rows = self._rows.slice(first, min(count, shown)).to_pylist()
+        return [
+            StoredPage(
+                number, row["name"], row["url"], row["snippet"], row["modified"], row["sha"], self._html(row),
+                row["note"],
+            )
+            for number, row in enumerate(rows)
+        ]  # fmt: skip
+
+    def _html(self, row: dict[str, Any]) -> str:
+        import pyarrow as pa
+
+        if not row["size"]:
+            return ""
+        packed = self._packed[row["offset"] : row["offset"] + row["packed"]]
+        try:
+            if not 0 < row["size"] <= MAX_SIZE:
+                raise ValueError(f"a page of {row['size']} bytes")
+            return unpack(packed, row["size"])
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise damaged(self.folder / "pages.zst", error) from None
+
+    @cached_property
+    def _packed(self) -> mmap.mmap:
+        path = self.folder / "pages.zst"
+        try:
+            with path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise damaged(path, error) from None
+
+
+def pack(html: str) -> tuple[bytes, int]:
+    """A page packed, and its size in bytes before; lone surrogates, which JSON allows, survive."""
+    import pyarrow as pa
+
+    data = html.encode("utf-8", "surrogatepass")
+    return pa.compress(data, codec=CODEC, asbytes=True), len(data)
+
+
+def unpack(packed: bytes, size: int) -> str:
+    """What :func:`pack` packed."""
+    import pyarrow as pa
+
+    data: bytes = pa.decompress(packed, decompressed_size=size, codec=CODEC, asbytes=True)
+    return data.decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSet:
+    """The questions of a task with their pages.
+
+    Args:
+        id: ``<task>/<hash>``.
+        store: Where the pages are.
+        shown: The most pages that a question has here.
+    """
+
+    id: str
+    store: PageStore
+    shown: int
+
+    def pages(self, question: str) -> list[StoredPage]:
+        """The question's pages; see :meth:`PageStore.pages`."""
+        return self.store.pages(question, self.shown)
+
+
+def split_id(corpus: str) -> tuple[str, str | None]:
+    """``crag_task1/<hash>#<question>`` as the id of the folder and that of the question, or None without one."""
+    folder, found, question = corpus.partition(SEPARATOR)
+    return folder, question if found else None
+
+
+def open_page_set(id: str) -> PageSet:
+    """Open the page set ``$LM_EVAL_RAG_CACHE/<id>``.
+
+    Raises:
+        UserError: It was not built here, is no page set, or is damaged.
+    """
+    meta = read_meta(id)
+    try:
+        store, shown = str(meta["pages"]), int(meta["shown"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(cache_dir() / id / "meta.json", error) from None
+    return PageSet(id, PageStore(cache_dir() / store), shown)
+
+
+def read_meta(id: str) -> dict[str, Any]:
+    """What ``meta.json`` of a corpus folder says.
+
+    Raises:
+        UserError: It is missing or damaged.
+    """
+    path = cache_dir() / id / "meta.json"
+    if not path.parent.is_dir():
+        raise UserError(
+            f"There is no corpus {id!r} in {cache_dir()}. Loading its task builds it, and so does `lm-eval-rag build "
+            f"{id.split('/')[0]}`; set LM_EVAL_RAG_CACHE to the folder in which it was built."
+        )
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise damaged(path, error) from None
+    return meta if isinstance(meta, dict) else {}

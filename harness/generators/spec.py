@@ -1,0 +1,247 @@
+"""Which lm_eval model generates, and building it.
+
+``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file; ``tiny_rgft`` is the same
+after rule-guided fine-tuning. Every other name is one that ``lm_eval --model`` knows; its arguments are our ``gen_*``
+arguments without the prefix. ``gen_pretrained=`` takes a folder or a Hub id (``ORG/NAME@REVISION``), and so does
+``gen_peft=``, whose base model is the one that the adapter names unless ``gen_pretrained=`` names another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.checkpoints.download import fetch_folder
+from lm_eval_rag.harness.checkpoints.locate import checkpoint
+from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+
+TINY = "tiny"
+EMBEDDED = {  # name -> the folder of its checkpoint
+    TINY: Path(__file__).parent / "rulerag_tiny",
+    "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
+}
+KEYS = {  # what needs a key, and the environment variable that holds it
+    "openai-chat-completions": "OPENAI_API_KEY",
+    "openai-completions": "OPENAI_API_KEY",
+    "azure-openai-chat-completions": "AZURE_OPENAI_API_KEY",
+    "anthropic-chat": "ANTHROPIC_API_KEY",
+    "anthropic-chat-completions": "ANTHROPIC_API_KEY",
+}
+LITELLM = ("litellm", "litellm-chat", "litellm-chat-completions")
+PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and what to do
+    "vllm": (
+        "vllm",
+        "It pins torch and transformers, so make an environment of its own: `pip install lm-eval-rag vllm`; or start "
+        "`vllm serve` there and give generator=local-chat-completions,gen_base_url=... here.",
+    ),
+    **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
+}
+SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
+SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size")  # change no answer
+HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """An lm_eval model that is not built yet.
+
+    Args:
+        name: ``tiny``, ``tiny_rgft`` or a name of lm_eval's registry.
+        arguments: Its arguments; never an API key, which comes from the environment alone.
+        batch_size: Of local models; None for the default (32 for embedded ones, else 1).
+        device: Of local models; None for lm_eval's choice.
+    """
+
+    name: str = TINY
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int | str | None = None
+    device: str | None = None
+
+    @cached_property
+    def is_chat_api(self) -> bool:
+        """Whether it takes messages rather than text."""
+        return "chat" in self.name or self.name == "litellm"
+
+    @property
+    def is_api(self) -> bool:
+        """Whether its requests go over the network."""
+        return "base_url" in self.arguments or self.is_chat_api or self.name in KEYS
+
+    @property
+    def width(self) -> int:
+        """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
+        if self.is_api:
+            return int(self.arguments.get("num_concurrent", 8))
+        return self.batch_size if isinstance(self.batch_size, int) else 32
+
+    @property
+    def tries(self) -> int:
+        """How often a request over the network is made at most (``gen_max_retries``, 6)."""
+        return int(self.arguments.get("max_retries", 6))
+
+    @property
+    def retry_wait(self) -> float:
+        """Seconds before a failed request is made again, doubled each time (``gen_retry_wait``, 0.5)."""
+        return float(self.arguments.get("retry_wait", 0.5))
+
+    def check(self) -> None:
+        """Raise a UserError for a name that lm_eval does not know, or a key that is missing; builds nothing."""
+        for given in SECRETS:
+            if given in self.arguments:
+                raise UserError(
+                    f"gen_{given} is refused: arguments are written into the results file. Give the key in the "
+                    f"environment variable {KEYS.get(self.name, 'OPENAI_API_KEY')}."
+                )
+        if self.name in LITELLM and "base_url" in self.arguments:
+            raise UserError(
+                f"gen_base_url is not used by generator={self.name}: litellm finds the server by the prefix of "
+                "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
+                "of your own give generator=local-chat-completions."
+            )
+        for counted in ("num_concurrent", "max_retries"):
+            at_least(f"gen_{counted}", self.arguments.get(counted, 1))
+        import lm_eval.models  # noqa: F401  (the built-in models register here)
+        from lm_eval.api.registry import model_registry
+
+        if self.name not in (*EMBEDDED, *model_registry.keys()):
+            raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
+        if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
+            raise UserError(
+                f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
+                "gen_pretrained= or gen_peft= a checkpoint (`lm-eval-rag train generator` makes one), or another "
+                "generator=."
+            )
+        if self.name in KEYS and not os.environ.get(KEYS[self.name]):
+            raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
+
+    def check_packages(self) -> None:
+        """Raise a UserError that says what to install where a package is missing that the model needs."""
+        package, how = PACKAGES.get(self.name, (None, ""))
+        if package is not None and find_spec(package) is None:
+            raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
+        if (self.name in EMBEDDED or self.name.startswith("hf")) and None in map(find_spec, ("torch", "transformers")):
+            raise UserError(
+                f"generator={self.name} needs torch and transformers, which are not installed. Install them with "
+                '`pip install "lm-eval-rag[hf]"`, or use a generator behind an API (generator=local-chat-completions), '
+                "or a method without generator (--model rule_vote)."
+            )
+
+    @cached_property
+    def adapter(self) -> Path | None:
+        """The folder of the PEFT adapter, downloaded if need be; None without one."""
+        given = self.arguments.get("peft")
+        return checkpoint(str(given), "adapter gen_peft").folder if given else None
+
+    @cached_property
+    def note(self) -> Note | None:
+        """What ``lm-eval-rag train generator`` noted in the checkpoint; None for a checkpoint of another origin."""
+        if self.adapter is not None:
+            return read_note(self.adapter)
+        given = self.arguments.get("pretrained") or EMBEDDED.get(self.name)
+        if given is None or self.is_api:
+            return None
+        return read_note(Path(given)) if Path(given).is_dir() else _hub_note(*_revised(self.arguments))
+
+    @cached_property
+    def identity(self) -> list[Any]:
+        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once."""
+        arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
+        folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []
+        folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
+        return [self.name, arguments, [_content(folder) for folder in folders]]
+
+
+def build(spec: ModelSpec) -> Any:
+    """Build the lm_eval model.
+
+    Raises:
+        UserError: Unknown name, a missing package, checkpoint or API key.
+    """
+    from lm_eval.api.registry import get_model
+
+    spec.check()
+    spec.check_packages()
+    name = "hf" if spec.name in EMBEDDED else spec.name
+    arguments = _resolved(spec)
+    extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
+    if spec.is_api:  # its threads and its retries are ours, see LMGenerator
+        arguments = {**arguments, "num_concurrent": 1, "max_retries": 1}
+        arguments.pop("retry_wait", None)
+        extra = {}
+    try:
+        return get_model(name).create_from_arg_obj(arguments, extra)
+    except (TypeError, OSError, ValueError, ImportError) as error:
+        raise UserError(
+            f"generator={spec.name} with {arguments} cannot be built: {error}. Its arguments are those of "
+            f"`lm_eval --model {name}`, written gen_NAME=VALUE."
+        ) from error
+
+
+def _resolved(spec: ModelSpec) -> dict[str, Any]:
+    """The arguments as lm_eval takes them: folders for names of ours, the adapter's base, the revision by itself."""
+    arguments = dict(spec.arguments)
+    base = spec.name if spec.name in EMBEDDED else None
+    if spec.adapter is not None:
+        arguments["peft"] = str(spec.adapter)
+        base = base or _base_of(spec.adapter)
+    if base is not None:
+        embedded = {"pretrained": str(EMBEDDED[base]), "dtype": "float32"} if base in EMBEDDED else {"pretrained": base}
+        arguments = {**embedded, **arguments}
+    if "@" in str(arguments.get("pretrained", "")) and not Path(arguments["pretrained"]).is_dir():
+        arguments["pretrained"], arguments["revision"] = _revised(arguments)
+    return arguments
+
+
+def _base_of(adapter: Path) -> str | None:
+    """The base model that an adapter names: a Hub id, a folder, or ``tiny``."""
+    try:
+        named = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"gen_peft={adapter} is no PEFT adapter: its adapter_config.json is missing or damaged ({error}). A model "
+            "that was tuned in full is given with gen_pretrained=."
+        ) from None
+    return str(named) if named else None
+
+
+def _revised(arguments: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Hub id and revision of ``gen_pretrained=ORG/NAME@REVISION``, or of that and ``gen_revision=``."""
+    name, _, revision = str(arguments.get("pretrained", "")).partition("@")
+    return name, revision or arguments.get("revision")
+
+
+def _hub_note(name: str, revision: str | None) -> Note | None:
+    """The note of a checkpoint on the Hub; None where it has none, or the Hub does not say."""
+    try:
+        return read_note(fetch_folder(f"{name}@{revision}" if revision else name, only=[NOTE]))
+    except UserError:
+        return None  # building the model says what is wrong with its name
+
+
+def _device(spec: ModelSpec) -> str | None:
+    if spec.name in EMBEDDED:
+        return "cpu"
+    if not spec.name.startswith("hf"):
+        return None
+    import torch
+
+    return None if torch.cuda.is_available() else "cpu"  # lm_eval's own default is cuda
+
+
+def _content(folder: Path) -> list[list[Any]]:
+    """Name and sha256 of each file; large ones by size and time of change."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md"):
+        stat = path.stat()
+        whole = stat.st_size <= HASHED_WHOLE
+        mark = sha256(path.read_bytes()).hexdigest() if whole else [stat.st_size, stat.st_mtime_ns]
+        found.append([str(path.relative_to(folder)), mark])
+    return found

@@ -1,0 +1,169 @@
+"""What the arguments of a model say: the method with its parameters, the generator, the retriever, the journal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.backends.corpora import Corpora
+from lm_eval_rag.harness.backends.page_reading import Reading
+from lm_eval_rag.harness.common.errors import at_least, unknown
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.journal import Journal, digest
+from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
+from lm_eval_rag.harness.core.prompts import load_template
+from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
+from lm_eval_rag.harness.generators.fit import check_version
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
+from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.retrieval import RETRIEVERS
+from lm_eval_rag.harness.web.extract import EXTRACTORS
+from lm_eval_rag.harness.web.reader import DEFAULT
+
+log = logging.getLogger(__name__)
+OURS = ("generator", "retriever", "corpus", "journal", "max_prompt_tokens", "seed", "kg", "extractor")
+LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A method made ready to run, and what it runs with.
+
+    Args:
+        name: Of the method.
+        method: Its generator function.
+        parameters: Those of its parameters that were given.
+        generator: The language model; it is built when first needed.
+        corpora: The retriever, over the tasks' corpora or the one given.
+        max_prompt_tokens: The most tokens of a prompt, or None.
+        journal: ``off``, a path, or None for a file named after the fingerprint.
+        kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
+    """
+
+    name: str
+    method: Callable[..., Any]
+    parameters: Mapping[str, Any]
+    generator: LMGenerator
+    corpora: Corpora
+    max_prompt_tokens: int | None = None
+    journal: str | None = None
+    kg: KnowledgeGraph | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that the answers depend on, but for the tasks' corpora, which have fingerprints of their own."""
+        return digest(self.identity())
+
+    def identity(self) -> dict[str, Any]:
+        """What the fingerprint is of."""
+        given = self.corpora.given
+        return {
+            "method": self.name,
+            "parameters": {**defaults(self.method), **self.parameters},
+            "files": self._files,
+            "generator": self.generator.fingerprint,
+            "retriever": [self.corpora.retriever, dict(self.corpora.options)],
+            "corpus": given.fingerprint if given else None,
+            "kg": self.kg.fingerprint if self.kg else None,
+            "extractor": self.corpora.reading.extractor,
+            "max_prompt_tokens": self.max_prompt_tokens,
+            "versions": {name: version(name) for name in ("lm-eval-rag", "lm_eval")},
+        }
+
+    def bound(self, **others: Any) -> Callable[..., Any]:
+        """The method with its parameters, and ``others`` for those that were not given."""
+        return bind(self.method, {**others, **self.parameters})
+
+    def journal_path(self, rank: int) -> Path | None:
+        """The journal's file, one a rank; None when it is off."""
+        if self.journal == "off":
+            return None
+        path = Path(self.journal or cache_dir() / "journal" / f"{self.fingerprint[:16]}.sqlite")
+        return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+
+    def open_journal(self, rank: int = 0) -> Journal:
+        """The journal, opened."""
+        return Journal(self.journal_path(rank), self.fingerprint)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """Content hash of each file that a parameter names."""
+        named = {key: Path(value) for key, value in self.parameters.items() if isinstance(value, str)}
+        return {key: digest(path.read_bytes().hex()) for key, path in named.items() if path.is_file()}
+
+
+def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, Any]) -> Setup:
+    """Read ``--model_args`` and what lm_eval adds to them.
+
+    Raises:
+        UserError: An unknown argument, a value of another type or out of range, or a file that is missing.
+    """
+    given = {**_local(given), **given}
+    given = {**preset_of(method, given), **given}
+    generation = {key[4:]: value for key, value in given.items() if key.startswith("gen_")}
+    retrieval = {key[10:]: value for key, value in given.items() if key.startswith("retriever_")}
+    rest = {key: value for key, value in given.items() if not key.startswith(("gen_", "retriever_"))}
+    seed = at_least("seed", rest.get("seed", 0), 0)
+    own = {key: value for key, value in rest.items() if key not in (*OURS, *LM_EVALS)}
+    if "seed" in rest and "seed" in defaults(method):
+        own["seed"] = seed
+    bind(method, own, (*OURS, "gen_*", "retriever_*"))
+    retriever = rest.get("retriever", "bm25")
+    if retriever not in RETRIEVERS:
+        raise unknown("retriever", retriever, RETRIEVERS)
+    if rest.get("max_prompt_tokens") is not None:
+        at_least("max_prompt_tokens", rest["max_prompt_tokens"])
+    generator = rest.get("generator", TINY)
+    spec = ModelSpec(generator, generation, _batch_size(generator, rest.get("batch_size")), rest.get("device"))
+    spec.check()
+    if "generator" in getattr(method, "runs_with", {}):  # it does nothing without one
+        spec.check_packages()
+    own |= _omitted(method, own, spec)
+    if own.get("prompt_file"):
+        check_version(load_template(own["prompt_file"]).version, spec.note.prompt if spec.note else None)
+    corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
+    return Setup(
+        name=name,
+        method=method,
+        parameters=own,
+        generator=LMGenerator(spec, seed=seed),
+        corpora=Corpora(retriever, retrieval, corpus, Reading(_extractor(rest.get("extractor", DEFAULT)))),
+        max_prompt_tokens=rest.get("max_prompt_tokens"),
+        journal=rest.get("journal"),
+        kg=open_graph(rest["kg"]) if rest.get("kg") else None,
+    )
+
+
+def _extractor(name: str) -> str:
+    if name not in EXTRACTORS:
+        raise unknown("extractor", name, EXTRACTORS)
+    return name
+
+
+def _local(given: Mapping[str, Any]) -> dict[str, str]:
+    """A checkpoint that is given without ``generator=`` is one for lm_eval's ``hf``."""
+    return {"generator": "hf"} if {"gen_pretrained", "gen_peft"} & set(given) else {}
+
+
+def _omitted(method: Callable[..., Any], own: Mapping[str, Any], spec: ModelSpec) -> dict[str, int]:
+    """A generator that was tuned without rules (SSFT) is given none, unless the user says otherwise."""
+    if spec.note is None or spec.note.mode != "ssft" or "n_rules" not in defaults(method):
+        return {}
+    if own.get("n_rules", 0):
+        log.warning("The generator was tuned without rules (ssft); n_rules=%s gives it some.", own["n_rules"])
+    return {} if "n_rules" in own else {"n_rules": 0}
+
+
+def _batch_size(generator: str, given: int | str | None) -> int | str | None:
+    """lm_eval's default is 1, which the embedded generators need not suffer, nor vLLM, which batches by itself."""
+    if isinstance(given, str) and given.isdigit():
+        given = int(given)
+    if given in (None, 1):
+        return None if generator in EMBEDDED else "auto" if generator == "vllm" else 1
+    return given

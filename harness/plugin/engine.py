@@ -1,0 +1,165 @@
+"""Running a method without lm_eval: on one's own questions, documents and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.backends.calculation import CalculateBackend
+from lm_eval_rag.harness.backends.classification import ClassifyBackend
+from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
+from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
+from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.asks import (
+    Calculate,
+    Classify,
+    Examples,
+    Generate,
+    HasGraph,
+    Loglikelihood,
+    Lookup,
+    MatchRules,
+    Pages,
+    Rank,
+    Retrieve,
+)
+from lm_eval_rag.harness.core.driver import Driver, Method
+from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.parameters import bind, preset_of
+from lm_eval_rag.harness.core.progress import Bar
+from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
+from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
+from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """All that serves a run's asks.
+
+    Args:
+        corpora: Passages, rules and worked examples.
+        generator: The language model; None when no method here needs one.
+        journal: Where finished calls are kept.
+        max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
+        kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
+    """
+
+    corpora: Corpora
+    generator: Generator | None
+    journal: Journal
+    max_prompt_tokens: int | None = None
+    gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
+    kg: KnowledgeGraph | None = None
+
+    def run(
+        self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
+    ) -> list[tuple[Answer, Trace]]:
+        """Answer every query; (answer, trace) in their order."""
+        graphs = Graphs(self.kg)
+        backends: dict[type, Any] = {
+            Retrieve: RetrieveBackend(self.corpora, self.journal),
+            MatchRules: RulesBackend(self.corpora, self.gold),
+            Examples: ExamplesBackend(self.corpora),
+            Pages: PagesBackend(self.corpora),
+            Rank: RankBackend(self.corpora, self.journal),
+            Lookup: LookupBackend(graphs, self.journal),
+            HasGraph: HasGraphBackend(graphs),
+            Calculate: CalculateBackend(),
+            Classify: ClassifyBackend(self.journal),
+        }
+        if self.generator is not None:
+            limit = self.max_prompt_tokens
+            backends[Generate] = GenerateBackend(self.generator, self.journal, decoding or Decoding(), limit)
+            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, self.journal, limit)
+        bar = Bar(len(queries), name)
+        try:
+            return Driver(method, backends, bar).run(queries)
+        finally:
+            bar.close()
+            self.corpora.reading.close()
+
+
+def run(
+    method: Callable[..., Any],
+    questions: Iterable[str | Query],
+    *,
+    corpus: Corpus | Iterable[Passage] | Iterable[str] | str | Path | None = None,
+    rules: Iterable[Rule] | str = (),
+    examples: Iterable[tuple[Query, str]] = (),
+    generator: Generator | str | None = None,
+    retriever: str | None = None,
+    kg: KnowledgeGraph | str | Path | None = None,
+    journal: str | Path | None = None,
+    decoding: Decoding | None = None,
+    **parameters: Any,
+) -> list[tuple[Answer, Trace]]:
+    """Run a method on one's own questions.
+
+    Args:
+        method: A method's generator function.
+        questions: Texts or queries.
+        corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
+        rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
+        examples: (query, answer) pairs for ``shots=``.
+        generator: A generator, or the name of one; None for the method's own (``rulerag_ft``), if it has one.
+        retriever: Name of the retriever; None for the method's own, else ``bm25``.
+        kg: A knowledge graph: a folder of CRAG's files, the address of a server, or an object that serves calls.
+        journal: A SQLite file in which finished calls are kept; None keeps none.
+        decoding: How continuations are drawn where the method leaves it open.
+        parameters: The method's own parameters, and the retriever's, written ``retriever_NAME``.
+
+    Returns:
+        (answer, trace) in the order of the questions.
+
+    Raises:
+        UserError: Bad parameters, or an ask that nothing serves.
+    """
+    if isinstance(rules, str):
+        parameters["rules"], rules = rules, ()
+    options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}
+    named = {"retriever": retriever, "generator": generator}
+    preset = preset_of(method, {name: value for name, value in named.items() if value is not None})
+    options = {name: value for name, value in preset.items() if name.startswith("retriever_")} | options
+    bound = bind(method, parameters)
+    queries = [q if isinstance(q, Query) else Query(f"q{i}", q) for i, q in enumerate(questions)]
+    engine = Engine(
+        corpora=Corpora(
+            retriever or preset.get("retriever", "bm25"),
+            {name.removeprefix("retriever_"): value for name, value in options.items()},
+            as_corpus(corpus, rules, examples),
+        ),
+        generator=as_generator(preset.get("generator") if generator is None else generator),
+        journal=Journal(Path(journal) if journal is not None else None, "run"),
+        kg=open_graph(kg) if isinstance(kg, str | Path) else kg,
+    )
+    try:
+        return engine.run(bound, queries, decoding=decoding)
+    finally:
+        engine.journal.close()
+
+
+def as_corpus(given: Any, rules: Iterable[Rule] = (), examples: Iterable[tuple[Query, str]] = ()) -> Corpus | None:
+    """A corpus from whatever the user has: a corpus, passages, texts, or a JSON-lines file."""
+    if given is None or isinstance(given, Corpus):
+        return given
+    if isinstance(given, (str, Path)):
+        return corpus_from_jsonl(given, rules, examples)
+    passages = [p if isinstance(p, Passage) else Passage(f"d{i}", str(p)) for i, p in enumerate(given)]
+    return Corpus.of(passages, rules, examples)
+
+
+def as_generator(given: Generator | str | None) -> Generator | None:
+    """A generator from its name, or as it is."""
+    if isinstance(given, str):
+        from lm_eval_rag.harness.generators.lm import LMGenerator
+        from lm_eval_rag.harness.generators.spec import ModelSpec
+
+        return LMGenerator(ModelSpec(given))
+    if given is not None and not hasattr(given, "generate"):
+        raise UserError(f"generator={given!r} is not allowed: give a name or an object with generate().")
+    return given

@@ -1,0 +1,244 @@
+"""A method as an lm_eval model: ``lm_eval --model rulerag_icl --model_args k=10,generator=hf,gen_pretrained=...``.
+
+The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
+model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
+in place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
+``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``.
+
+lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
+``--system_instruction`` stands before that prompt, as a chat's system message where there is a chat. (On a task that is
+not ours the question is lm_eval's context, and the instruction already in it.) Processes share the questions
+(:mod:`lm_eval_rag.harness.plugin.ranks`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from lm_eval.api.model import LM
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.core.record import SYSTEM, RagText, record
+from lm_eval_rag.harness.core.types import Query, Trace
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.plugin.arguments import read_arguments
+from lm_eval_rag.harness.plugin.engine import Engine
+from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
+
+log = logging.getLogger(__name__)
+MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
+unscored: list[str] = []  # ids of the questions that failed in this process; the command line's exit code tells of them
+
+
+class RagLM(LM):  # type: ignore[misc]
+    """The model class that :func:`model_class` fills with a method."""
+
+    name = ""
+    method: Callable[..., Any]
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__()
+        self.setup = read_arguments(self.name, type(self).method, arguments)
+        self.generator = self.setup.generator
+        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
+
+    @classmethod
+    def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
+        """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the results folder."""
+        made: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
+        told = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
+        arg_dict.setdefault("path", f"{cls.name}-{told}"[:80] + f"-{made.setup.fingerprint[:8]}")
+        return made
+
+    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+        """Answer every request's question; each answer carries its record."""
+        queries = _queries(requests)
+        first = _first(requests, queries)
+        groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
+        for i in sorted(set(first)):
+            request = requests[i]
+            how = [request.args[1], request.doc.get("num_fewshot", 0), request.doc.get(SYSTEM)]
+            groups[json.dumps(how, sort_keys=True)].append(i)
+        self.generator.system = told = next(
+            (request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None
+        )
+        setup, journal = self.setup, self.setup.open_journal(launched_rank())
+        gold = self._gold(requests, queries)
+        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold, setup.kg)
+        answers: dict[int, RagText] = {}
+        traces: dict[int, Trace] = {}
+        try:
+            for key, positions in groups.items():
+                options, shots, self.generator.system = json.loads(key)
+                method, asked = self._with_shots(shots), [queries[i] for i in positions]
+                results = engine.run(method, asked, decoding=_decoding(options), name=self.name)
+                for i, (answer, trace) in zip(positions, results, strict=True):
+                    traces[i], answers[i] = trace, RagText(answer.text, record(answer, trace))
+        finally:
+            self.generator.system = told
+            journal.close()
+        self._count([(queries[i].id, trace, answers[i].aux["notes"]) for i, trace in traces.items()])
+        return [answers[i] for i in first]
+
+    def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Refused: a method answers questions."""
+        raise UserError(
+            f"{self.name} answers questions; this task asks for log-likelihoods. Take a task whose output_type is "
+            "generate_until, or a stock model."
+        )
+
+    loglikelihood_rolling = loglikelihood
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """Notes that prompts go through the generator's chat template; the method's own prompt is what it is given."""
+        self.generator.chat = True
+        return "\n".join(message["content"] for message in chat_history)
+
+    def chat_template(self, chat_template: bool | str = False) -> str:
+        """The template is the generator's; noted here, applied there."""
+        self.generator.chat = self.generator.chat or bool(chat_template)
+        return ""
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Tells lm_eval's request cache our models apart."""
+        return self.setup.fingerprint
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The processes that share the questions."""
+        return ranks(tensor_parallel="tp_plan" in self.generator.spec.arguments)
+
+    @property
+    def rank(self) -> int:
+        """Which of the processes this is."""
+        return self.ranks.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes share the questions."""
+        return self.ranks.world_size
+
+    @property
+    def device(self) -> Any:
+        """Where the tensors lie that lm_eval gathers."""
+        return self.ranks.device
+
+    def all_gather(self, tensor: Any) -> Any:
+        """The tensors of all processes."""
+        return self.ranks.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> Any:
+        """The objects of all processes, on one of them."""
+        return self.ranks.gather_object(obj, dst)
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        self.ranks.barrier()
+
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        """Refuses ``--use_cache``, whose keys would mix models."""
+        if cache_hook.dbdict is not None:
+            raise UserError(
+                "--use_cache is refused with this model: its keys hold no model, so answers of different methods would "
+                "mix. Finished calls are kept by the journal already (journal=PATH to choose where, journal=off)."
+            )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What produced the results, for the results file."""
+        generates = "Generate" in self.counts or "Loglikelihood" in self.counts
+        path = self.setup.journal_path(launched_rank())
+        return {
+            "rag": {
+                **self.setup.identity(),
+                "fingerprint": self.setup.fingerprint,
+                "generator": self.generator.spec.identity if generates else None,
+                "system_instruction": self.generator.system,
+                "indexes": self.setup.corpora.identity(),
+                "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
+                "journal": str(path) if path else None,
+                "counts": self.counts,
+            }
+        }
+
+    def _with_shots(self, shots: int) -> Callable[..., Any]:
+        """The method with lm_eval's ``--num_fewshot``, unless ``shots=`` says otherwise."""
+        if shots and "shots" not in defaults(self.setup.method):
+            log.warning("%s takes no worked examples; --num_fewshot %d is not used.", self.name, shots)
+            shots = 0
+        return self.setup.bound(shots=shots) if shots else self.setup.bound()
+
+    def _gold(self, requests: Sequence[Any], queries: Sequence[Query]) -> Mapping[tuple[str | None, str], list[str]]:
+        if self.setup.parameters.get("rules") != "oracle":
+            return {}
+        return {
+            (query.corpus, query.id): list(request.doc.get("answers", []))
+            for query, request in zip(queries, requests, strict=True)
+        }
+
+    def _count(self, traces: Sequence[tuple[str, Trace, Sequence[str]]]) -> None:
+        """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""
+        done = Counter({"questions": len(traces)})
+        failed = [id for id, trace, _ in traces if trace.failure]
+        done["unscored"] = len(failed)
+        for id, trace, notes in traces:
+            steps = trace.steps
+            done.update(f"note: {note}" for note in notes)
+            done.update(step.ask for step in steps)
+            done.update(calls=len(steps), journalled=sum(step.journalled for step in steps))
+            if trace.failure:
+                log.warning("Question %s stays unscored: %s", id, trace.failure)
+        if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
+            log.warning("%s asked no generator; --system_instruction is not used.", self.name)
+        for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
+            self.counts.update(counts)
+            unscored.extend(ids)
+
+
+def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
+    """The lm_eval model class of a method."""
+    return type(name, (RagLM,), {"name": name, "method": staticmethod(method), "__doc__": method.__doc__})
+
+
+def _queries(requests: Sequence[Any]) -> list[Query]:
+    """The question of each request: without its gold answers, and where a task is not ours, its context."""
+    seen: Counter[tuple[str, str]] = Counter()
+    queries = []
+    for request in requests:
+        doc = request.doc
+        if "query" in doc and "id" in doc:
+            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"))
+        else:
+            query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
+        key = (request.task_name, query.id)
+        queries.append(replace(query, repeat=seen[key] % (request.repeats or 1)))
+        seen[key] += 1
+    return queries
+
+
+def _first(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
+    """Where each question stands first: lm_eval fills up the shorter share of a rank with its last request."""
+    stands: dict[tuple[str, Query], int] = {}
+    return [
+        stands.setdefault((request.task_name, query), i)
+        for i, (request, query) in enumerate(zip(requests, queries, strict=True))
+    ]
+
+
+def _decoding(options: Mapping[str, Any]) -> Decoding:
+    unused = sorted(set(options) - {"until", "max_gen_toks", "do_sample", "temperature"})
+    if unused:
+        log.warning("Generation arguments that methods do not use: %s.", ", ".join(unused))
+    until = options.get("until") or ["\n"]
+    return Decoding(
+        max_tokens=int(options.get("max_gen_toks", MAX_GEN_TOKS)),
+        stop=(until,) if isinstance(until, str) else tuple(until),
+        temperature=float(options.get("temperature", 0.0)) if options.get("do_sample", True) else 0.0,
+    )

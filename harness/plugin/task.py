@@ -1,0 +1,125 @@
+"""The base of our benchmarks as lm_eval tasks.
+
+A subclass overrides :meth:`RagTask.download` and sets ``self.dataset = {"test": Dataset, "fewshot": Dataset}``, whose
+rows hold ``id``, ``query``, ``time``, ``answers`` and ``corpus`` (and what else slices need); a YAML names it with
+``class: !function package.module.Class`` and needs no ``metric_list``. What is here is shared by all: the method's
+answer comes with a record (``aux``) that is kept in the document as ``_rag``, and all scores come from the table in
+:mod:`lm_eval_rag.harness.scoring`.
+
+Judges (:mod:`lm_eval_rag.harness.scoring.judge.choose`) look at all answers at once, after lm_eval's filters; their
+verdicts are kept in the documents as ``_judge``. ``--metadata labels=FILE`` adds people's labels of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from lm_eval.api.task import ConfigurableTask
+
+from lm_eval_rag.harness.core.record import SYSTEM
+from lm_eval_rag.harness.scoring import METRICS, score
+from lm_eval_rag.harness.scoring.case import LABEL
+from lm_eval_rag.harness.scoring.judge.choose import OFF, judges_of
+from lm_eval_rag.harness.scoring.judge.labels import read_labels
+from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
+from lm_eval_rag.harness.scoring.truncate import WHOLE, Cut
+from lm_eval_rag.harness.scoring.verdict import VERDICT, Verdict
+
+RECORD = "_rag"  # the key of a document under which the method's record lies
+
+
+def process_results(doc: Mapping[str, Any], results: list[str]) -> dict[str, float]:
+    """Every score that this document can be given; one that cannot be given is absent, never 0."""
+    return score(doc, results[0], doc.get(RECORD))
+
+
+class RagTask(ConfigurableTask):  # type: ignore[misc]
+    """A generate_until task whose scores come from our table, each with its mean.
+
+    Attributes:
+        judge: Name of the judge where the user names none; ``off`` for none.
+        crag: Whether CRAG's own rules are in force.
+    """
+
+    judge: ClassVar[str] = OFF
+    crag: ClassVar[bool] = False
+
+    def __init__(self, config: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        config = {**(config or {}), "process_results": process_results}
+        config.pop("class", None)
+        config["metric_list"] = [
+            {"metric": name, "aggregation": "mean", "higher_is_better": metric.higher_is_better}
+            for name, metric in METRICS.items()
+        ]
+        self._judges = judges_of(config.get("metadata"), self.judge)  # a wrong name ends the run before it starts
+        self._verdicts: dict[Response, Verdict] = {}
+        file = (config.get("metadata") or {}).get("labels")
+        self._labels = {(one.question, one.prediction): one.label for one in read_labels(file)} if file else {}
+        super().__init__(config=config, **kwargs)
+
+    def cut(self) -> Cut:
+        """How much of an answer its judges look at; called once, when the first answers are judged."""
+        return WHOLE
+
+    @cached_property
+    def panel(self) -> Panel:
+        """The judges with this task's rules; who they are is left in the task's metadata, for the results file."""
+        panel = Panel(self._judges, self.cut(), self.crag)
+        judges = [{"name": judge.name, "fingerprint": judge.fingerprint} for judge in self._judges]
+        self.config.metadata = {**(self.config.metadata or {}), "judges": judges, "cut": panel.cut.name}
+        return panel
+
+    def fewshot_context(
+        self, doc: dict[str, Any], num_fewshot: int, system_instruction: str | None = None, **kwargs: Any
+    ) -> Any:
+        """As lm_eval's; the system instruction travels in the document, since our models build their own prompts."""
+        if system_instruction:
+            doc[SYSTEM] = system_instruction
+        return super().fewshot_context(doc, num_fewshot, system_instruction=system_instruction, **kwargs)
+
+    def construct_requests(self, doc: dict[str, Any], ctx: str, **kwargs: Any) -> Any:
+        """As lm_eval's; the number of shots asked for travels in the document, since our models build their own."""
+        if self.config.num_fewshot:
+            doc["num_fewshot"] = self.config.num_fewshot
+        return super().construct_requests(doc, ctx, **kwargs)
+
+    def apply_filters(self) -> Any:
+        """As lm_eval's, and then all answers are judged, in one go."""
+        filtered = super().apply_filters()
+        self._judge(
+            (instance.doc, answer) for instance in self._instances or () for answer in instance.filtered_resps.values()
+        )
+        return filtered
+
+    def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, float]:
+        """Keep record, verdict and label in the document, then score (or, under ``--predict_only``, do not)."""
+        record = getattr(results[0], "aux", None)
+        if record is not None:
+            doc[RECORD] = record
+        self._judge([(doc, results[0])])
+        verdict = self._verdicts.get(_response(doc, results[0])) if self._verdicts else None
+        if verdict is not None:
+            doc[VERDICT] = verdict.record()
+        label = self._labels.get((doc.get("query", ""), str(results[0])))
+        if label is not None:
+            doc[LABEL] = label
+        scores: dict[str, float] = super().process_results(doc, results)
+        return scores
+
+    def _judge(self, answered: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
+        """Judge what was not judged yet; nothing without judges, under ``--predict_only``, and of failed questions."""
+        if not self._judges or "bypass" in self._metric_fn_list:
+            return
+        new = [
+            _response(doc, answer)
+            for doc, answer in answered
+            if isinstance(answer, str) and doc["answers"] and not (getattr(answer, "aux", None) or {}).get("failure")
+        ]
+        self._verdicts |= self.panel.verdicts([response for response in new if response not in self._verdicts])
+
+
+def _response(doc: Mapping[str, Any], answer: Any) -> Response:
+    record = getattr(answer, "aux", None) or {}
+    return Response(doc["query"], tuple(doc["answers"]), str(answer), bool(record.get("abstained")))

@@ -1,0 +1,265 @@
+"""The content of a report: scores with intervals, slices, paired differences, costs, and the papers' numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
+from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
+from lm_eval_rag.harness.report.run_files import TaskRun
+from lm_eval_rag.harness.report.stats import Difference, Interval, holm, interval, paired, percentile
+from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring.verdict import read_verdict
+
+HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")  # what slices and differences are shown for
+SLICES = (  # keys of a document to slice by
+    *("slice", "popularity", "relation"),
+    *("domain", "question_type", "static_or_dynamic", "split"),
+)
+ORDER = {  # of slices; others by size
+    name: i for i, name in enumerate(("direct", "rule_required", "unreachable", "head", "torso", "tail"))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run took; None where the run does not say (a stock model).
+
+    Args:
+        prompt_tokens: Read, in all.
+        completion_tokens: Written, in all.
+        seconds_p50: Median of the seconds a question took (a batch's time divided by its size).
+        seconds_p95: 95th percentile of the same.
+        calls: Kind of call -> number, in all.
+        dropped_passages: Passages left out of prompts for want of room, in all.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    seconds_p50: float
+    seconds_p95: float
+    calls: Mapping[str, int]
+    dropped_passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run on one task.
+
+    Args:
+        run: Its label.
+        path: Its results file.
+        version: Of the task.
+        questions: Number asked.
+        unscored: Question id -> why it has no score.
+        scores: Metric -> mean with interval.
+        slices: Value of the slice -> metric -> mean with interval.
+        cost: Tokens and seconds.
+        abstention: F, hallucination among attempts and so on; None without CRAG's scores.
+        unjudged: Question id -> why a judge failed on it.
+        weighted: Metric -> mean under the weights that were given, with interval.
+    """
+
+    run: str
+    path: str
+    version: str
+    questions: int
+    unscored: Mapping[str, str]
+    scores: Mapping[str, Interval]
+    slices: Mapping[str, Mapping[str, Interval]]
+    cost: Cost | None
+    abstention: Abstention | None = None
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    weighted: Mapping[str, Interval] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``second`` minus ``first`` on the questions that both were scored on; ``p_holm`` is over the whole report."""
+
+    first: str
+    second: str
+    metric: str
+    difference: Difference
+    p_holm: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """All runs on one task.
+
+    Args:
+        by: What it is sliced by.
+        sizes: Value of the slice -> number of questions, in the order shown.
+        published: The papers' rows for this task and these methods.
+    """
+
+    task: str
+    by: str
+    sizes: Mapping[str, int]
+    runs: tuple[RunReport, ...]
+    comparisons: tuple[Comparison, ...]
+    published: tuple[PublishedRow, ...]
+
+
+def build(
+    runs: Sequence[TaskRun],
+    by: str = "slice",
+    published: Iterable[PublishedRow] = (),
+    seed: int = 0,
+    against: str | None = None,
+    metrics: Sequence[str] = (),
+    weights: Weights | None = None,
+) -> list[TaskReport]:
+    """One report a task, tasks in the order met.
+
+    Args:
+        by: What is sliced by.
+        published: The papers' rows.
+        seed: Of the bootstrap.
+        against: Label of the run that the others are compared with; None compares all pairs. The fewer comparisons,
+            the less Holm's correction costs.
+        metrics: What slices and differences are about; () for the usual ones.
+        weights: Of groups of questions, for means under them.
+
+    Raises:
+        UserError: Runs of one task asked different questions under the same ids, or were not scored at all, or no run
+            is called ``against``.
+    """
+    labels = {run.label for run in runs}
+    if against is not None and against not in labels:
+        raise unknown("run", against, labels)
+    tasks: dict[str, list[TaskRun]] = {}
+    for run in runs:
+        tasks.setdefault(run.task, []).append(run)
+    rows = tuple(published)
+    look = Look(by, seed, against, tuple(metrics), weights)
+    reports = [_task_report(task, members, look, rows) for task, members in tasks.items()]
+    adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
+    return [
+        replace(report, comparisons=tuple(replace(c, p_holm=next(adjusted)) for c in report.comparisons))
+        for report in reports
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a report looks at; the arguments of :func:`build`."""
+
+    by: str
+    seed: int
+    against: str | None
+    metrics: tuple[str, ...]
+    weights: Weights | None = None
+
+    def headline(self, run: TaskRun) -> list[str]:
+        """What slices and differences are about; of a task that is not ours, its first metrics."""
+        chosen = [name for name in self.metrics or HEADLINE if name in run.scores]
+        return chosen or list(run.scores)[: len(HEADLINE)]
+
+
+def _task_report(task: str, runs: Sequence[TaskRun], look: Look, published: Sequence[PublishedRow]) -> TaskReport:
+    _check_same_questions(runs)
+    docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
+    groups: dict[str, set[str]] = {}
+    for id_, doc in docs.items():
+        if doc.get(look.by) is not None:
+            groups.setdefault(str(doc[look.by]), set()).add(id_)
+    names = sorted(groups, key=lambda name: (ORDER.get(name, len(ORDER)), -len(groups[name]), name))
+    methods = {run.model for run in runs}
+    return TaskReport(
+        task=task,
+        by=look.by,
+        sizes={name: len(groups[name]) for name in names},
+        runs=tuple(_run_report(run, {name: groups[name] for name in names}, look) for run in runs),
+        comparisons=tuple(_comparisons(runs, look)),
+        published=tuple(r for r in published if r.task == task and r.ours in methods and r.metric in COUNTERPARTS),
+    )
+
+
+def _run_report(run: TaskRun, groups: Mapping[str, set[str]], look: Look) -> RunReport:
+    known = [name for name in METRICS if name in run.scores]
+    metrics = known + [name for name in run.scores if name not in METRICS]
+
+    def means(names: Iterable[str], inside: Callable[[str], bool]) -> dict[str, Interval]:
+        chosen = {name: [v for id_, v in run.scores.get(name, {}).items() if inside(id_)] for name in names}
+        return {name: interval(values, seed=look.seed) for name, values in chosen.items() if values}
+
+    return RunReport(
+        run=run.label,
+        path=str(run.path),
+        version=run.version,
+        questions=len(run.questions),
+        unscored={id_: _why(sample) for id_, sample in run.questions.items() if not sample["metrics"]},
+        scores=means(metrics, lambda _: True),
+        slices={name: means(look.headline(run), ids.__contains__) for name, ids in groups.items()},
+        cost=_cost(run),
+        abstention=abstention(run, seed=look.seed),
+        unjudged=_unjudged(run),
+        weighted={name: weighted(run, name, look.weights, seed=look.seed) for name in look.headline(run)}
+        if look.weights
+        else {},
+    )
+
+
+def _unjudged(run: TaskRun) -> dict[str, str]:
+    verdicts = {id_: read_verdict(sample["doc"]) for id_, sample in run.questions.items()}
+    return {id_: verdict.why for id_, verdict in verdicts.items() if verdict is not None and verdict.correct is None}
+
+
+def _why(sample: Mapping[str, Any]) -> str:
+    return str((sample["doc"].get("_rag") or {}).get("failure") or "no reason recorded")
+
+
+def _cost(run: TaskRun) -> Cost | None:
+    records = [sample["doc"]["_rag"] for sample in run.questions.values() if sample["doc"].get("_rag")]
+    if not records:
+        return None
+    seconds = [float(record.get("seconds", 0)) for record in records]
+    kinds = sorted({kind for record in records for kind in record.get("calls", {})})
+
+    def total(key: str) -> int:
+        return sum(int(record.get(key, 0)) for record in records)
+
+    return Cost(
+        prompt_tokens=total("prompt_tokens"),
+        completion_tokens=total("completion_tokens"),
+        seconds_p50=percentile(seconds, 0.5),
+        seconds_p95=percentile(seconds, 0.95),
+        calls={kind: sum(record.get("calls", {}).get(kind, 0) for record in records) for kind in kinds},
+        dropped_passages=total("dropped_passages"),
+    )
+
+
+def _comparisons(runs: Sequence[TaskRun], look: Look) -> Iterable[Comparison]:
+    base = [run for run in runs if run.label == look.against]
+    pairs = combinations(runs, 2) if look.against is None else product(base, (run for run in runs if run not in base))
+    for first, second in pairs:
+        for metric in look.headline(first):
+            ours, theirs = second.scores.get(metric, {}), first.scores[metric]
+            shared = [id_ for id_ in theirs if id_ in ours]
+            if shared:
+                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=look.seed)
+                yield Comparison(first.label, second.label, metric, difference)
+
+
+def _check_same_questions(runs: Sequence[TaskRun]) -> None:
+    asked: dict[str, tuple[str, Any]] = {}
+    for run in runs:
+        if run.version != runs[0].version:
+            raise UserError(
+                f"{run.task}: {runs[0].label} ran version {runs[0].version}, {run.label} version {run.version}. "
+                "Compare runs of one version of a task."
+            )
+        for id_, sample in run.questions.items():
+            what = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}
+            label, before = asked.setdefault(id_, (run.label, what))
+            if before != what:
+                raise UserError(
+                    f"{run.task}, question {id_!r}: {label} and {run.label} were asked different things "
+                    f"(corpus {before['corpus']!r} and {what['corpus']!r}). Compare runs on the same data."
+                )

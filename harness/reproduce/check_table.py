@@ -1,0 +1,89 @@
+"""Checking a table before anything of it runs: every name in it must be one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
+from lm_eval_rag.harness.generators.spec import EMBEDDED
+from lm_eval_rag.harness.plugin.arguments import LM_EVALS, OURS
+from lm_eval_rag.harness.report.published import PublishedRow
+from lm_eval_rag.harness.reproduce.matrix import Row, Table, Train
+from lm_eval_rag.harness.reproduce.numbers import numbers_of
+from lm_eval_rag.harness.reproduce.running import jobs
+from lm_eval_rag.harness.reproduce.training import check_step
+from lm_eval_rag.harness.retrieval import PARTS, RERANKING, RETRIEVERS
+from lm_eval_rag.harness.scoring import METRICS
+
+
+def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
+    """Raise a UserError that names the row unless every name is known and every published number is found.
+
+    Names of tasks, methods, retrievers, generators, their arguments, options of training, metrics, and what names a
+    row's numbers in the paper. Nothing is loaded, built or downloaded for it.
+    """
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager()
+    for task in dict.fromkeys(task for row in table.rows for task in row.tasks):
+        if not manager.match_tasks([task]):
+            family = task.split("_")[0]
+            raise unknown(f"task in {table.name}:", task, [n for n in manager.all_tasks if n.split("_")[0] == family])
+    for name in (*table.metrics, *(metric for claim in table.claims for metric in claim.metrics)):
+        if name not in METRICS:
+            raise unknown(f"metric in {table.name}:", name, METRICS)
+    steps: set[Train] = set()
+    for row in table.rows:
+        try:
+            for job in jobs(row):
+                check_arguments(row.model, job.arguments)
+                steps.update(job.steps)
+            _check_published(row, table.source, published)
+        except UserError as error:
+            raise UserError(f"{table.name}, row {row.name!r}: {error}") from None
+    for step in steps:
+        check_step(step)
+
+
+def check_arguments(model: str, given: Mapping[str, Any]) -> None:
+    """Raise a UserError for a method, retriever, generator or argument that is not known; builds nothing."""
+    import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
+    from lm_eval.api.registry import get_model, model_registry
+
+    if model not in model_registry:
+        raise unknown("method", model, model_registry.keys())
+    method = getattr(get_model(model), "method", None)
+    if method is None:
+        raise UserError(f"{model!r} is a model of lm_eval and no method of ours.")
+    given = {key: str(value) if isinstance(value, Train) else value for key, value in given.items()}
+    given = {**preset_of(method, given), **given}
+    groups: dict[str, dict[str, Any]] = {"gen_": {}, "retriever_": {}, "": {}}
+    for key, value in given.items():
+        prefix = next(prefix for prefix in groups if key.startswith(prefix))
+        groups[prefix][key.removeprefix(prefix)] = value
+    own = {key: value for key, value in groups[""].items() if key not in (*OURS, *LM_EVALS) or key in defaults(method)}
+    bind(method, own, OURS)
+    check_retriever(groups[""].get("retriever", "bm25"), groups["retriever_"])
+    generator = groups[""].get("generator", "tiny")
+    if generator not in (*EMBEDDED, *model_registry.keys()):
+        raise unknown("generator", generator, [*EMBEDDED, *model_registry.keys()])
+
+
+def check_retriever(name: str, options: Mapping[str, Any]) -> None:
+    """Raise a UserError for a retriever or an option of it that is not known."""
+    if name not in RETRIEVERS:
+        raise unknown("retriever", name, RETRIEVERS)
+    parts = tuple(f"{part}_" for part in PARTS.get(name, ()))
+    own = {k: v for k, v in options.items() if k not in RERANKING and not (parts and k.startswith(parts))}
+    bind(RETRIEVERS[name], own, RERANKING)
+    for part in parts:
+        if part[:-1] in options:
+            inner = {k.removeprefix(part): v for k, v in options.items() if k.startswith(part)}
+            check_retriever(options[part[:-1]], inner)
+
+
+def _check_published(row: Row, source: str, published: Sequence[PublishedRow]) -> None:
+    if row.published and not any(numbers_of(row, task, source, published) for task in row.tasks):
+        raise UserError(f"the paper has no number of {dict(row.published)} for {', '.join(row.tasks)}.")

@@ -1,0 +1,136 @@
+"""``lm-eval-rag reproduce TABLE``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.report.published import PublishedRow, read_published
+from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
+from lm_eval_rag.harness.reproduce.check_table import check_table
+from lm_eval_rag.harness.reproduce.html import render_html
+from lm_eval_rag.harness.reproduce.matrix import Row, Table, read_table
+from lm_eval_rag.harness.reproduce.page import Page, make_page
+from lm_eval_rag.harness.reproduce.page_text import render
+from lm_eval_rag.harness.reproduce.row_results import Reader
+from lm_eval_rag.harness.reproduce.running import Runner, jobs
+from lm_eval_rag.harness.reproduce.training import Trainer
+
+log = logging.getLogger(__name__)
+FAILED = 1
+
+
+def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build: Callable[[str], str]) -> int:
+    """Run the rows of a table that have not been run, and write its page: ``page.txt``, ``page.json``, ``page.html``.
+
+    Args:
+        argv: The command's arguments.
+        tables: Folder of the tables' files.
+        published: Folder of the papers' numbers.
+        build: Builds a task's corpus and returns its id.
+
+    Returns:
+        0, or 1 when a row failed.
+
+    Raises:
+        UserError: Bad arguments, an unknown table or row, or a table with a name that is not known.
+    """
+    given = _parser(tables).parse_args(argv)
+    path = tables / f"{given.table}.toml"
+    if not path.is_file():
+        raise unknown("table", given.table, names(tables))
+    table, numbers = read_table(path), read_published(published)
+    check_table(table, numbers)
+    rows = chosen(table, given.only)
+    limit = None if given.limit is None else at_least("--limit", given.limit)
+    out = given.out or Path("reproduced") / table.name
+    runner = Runner(out, Trainer(build), limit, table.share_calls)
+    if given.dry_run:
+        sys.stdout.write("\n".join(_plan(rows, runner)) + "\n")
+        return 0
+    failed = run_rows(rows, runner)
+    page = write_page(table, numbers, runner, failed)
+    sys.stdout.write(render(page))
+    sys.stdout.write(f"\n{out / 'page.html'}\n")
+    return FAILED if failed else 0
+
+
+def names(tables: Path) -> list[str]:
+    """Names of the tables in a folder."""
+    return sorted(path.stem for path in tables.glob("*.toml"))
+
+
+def chosen(table: Table, only: Sequence[str] | None) -> list[Row]:
+    """The rows to run: those named (``static*`` names several), else all that need nothing out of the ordinary."""
+    for pattern in only or ():
+        if not any(_fits(row, pattern) for row in table.rows):
+            raise unknown("row", pattern, [row.line for row in table.rows])
+    if only:
+        return [row for row in table.rows if any(_fits(row, pattern) for pattern in only)]
+    return [row for row in table.rows if not row.needs]
+
+
+def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
+    """Run what has not been run; row -> why, for those that fail by what they were given, after which others go on."""
+    failed: dict[str, str] = {}
+    every = [job for row in rows for job in jobs(row)]
+    for number, job in enumerate(every, start=1):
+        log.info("%d of %d: %s on %s", number, len(every), job.row.name, ", ".join(job.tasks))
+        try:
+            runner.run(job)
+        except UserError as error:
+            log.warning("%s failed: %s", job.row.name, error)
+            failed[job.row.name] = str(error)
+    return failed
+
+
+def write_page(
+    table: Table, numbers: Sequence[PublishedRow], runner: Runner, failed: Mapping[str, str] | None = None
+) -> Page:
+    """Write the page of all that has been run so far, into the runner's output folder."""
+    found = Reader(table).read(runner, table.rows)
+    page = make_page(table, found, numbers, failed=failed, limit=runner.limit)
+    runner.out.mkdir(parents=True, exist_ok=True)
+    content = {"level": LEVEL, "draws": DRAWS, "page": page}
+    told = json.dumps(content, indent=1, ensure_ascii=False, default=_jsonable)
+    for name, text in (("page.json", told + "\n"), ("page.txt", render(page)), ("page.html", render_html(page))):
+        (runner.out / name).write_text(text, encoding="utf-8")
+    return page
+
+
+def _parser(tables: Path) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("lm-eval-rag reproduce", description="Run a paper's table, ours beside its own.")
+    parser.add_argument("table", metavar="TABLE", help=", ".join(names(tables)))
+    which = "these rows, by name or pattern ('static*'), also such as need a GPU or a key"
+    parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions of each task: a trial")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); what is there is kept")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run, and run nothing")
+    return parser
+
+
+def _fits(row: Row, pattern: str) -> bool:
+    return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
+
+
+def _plan(rows: Sequence[Row], runner: Runner) -> Any:
+    for row in rows:
+        for job in jobs(row):
+            state = "finished" if runner.finished(job) else f"needs {row.needs}" if row.needs else "to run"
+            yield f"# {row.name}: {state}"
+            yield from job.commands(str(runner.out / "runs"))
+
+
+def _jsonable(value: Any) -> Any:
+    """Dataclasses by field."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} is not for JSON")

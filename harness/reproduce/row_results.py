@@ -1,0 +1,138 @@
+"""What finished runs say of each row and task, cut down to what a page needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.report.mistakes import Corpora, Mistake, mistakes, reaches
+from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
+from lm_eval_rag.harness.reproduce.banks import parts
+from lm_eval_rag.harness.reproduce.matrix import Row, Table
+from lm_eval_rag.harness.reproduce.running import DONE, Job, Runner, jobs
+from lm_eval_rag.harness.rules.bank import RuleBank
+from lm_eval_rag.harness.scoring import METRICS
+
+RETRIEVAL = tuple(name for name in METRICS if "recall" in name or name in ("mrr", "pooled_documents"))
+SILENT = "dummy"  # lm_eval's model that says nothing: a row with it is about retrieval alone
+Found = Mapping[tuple[str, str], "Result"]  # (name of a row, task) -> its result
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One row on one task.
+
+    Args:
+        scores: Metric -> question id -> value.
+        slices: Question id -> its slice.
+        banks: Question id -> the part of the rule bank that its relation is in; only where the table tells rows by it.
+        mistakes: Question id of a wrong answer -> its class.
+        questions: Number asked, of those that count.
+        unscored: Number of them without a score.
+        version: Of the task.
+        corpora: Ids of the corpora asked over.
+        seconds: Of the whole evaluation that it was part of.
+    """
+
+    scores: Mapping[str, Mapping[str, float]]
+    slices: Mapping[str, str] = field(default_factory=dict)
+    banks: Mapping[str, str] = field(default_factory=dict)
+    mistakes: Mapping[str, Mistake] = field(default_factory=dict)
+    questions: int = 0
+    unscored: int = 0
+    version: str = ""
+    corpora: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads finished runs of one table; corpora are opened once."""
+
+    table: Table
+    corpora: Corpora = field(default_factory=Corpora)
+    _parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    _banks: dict[str, RuleBank] = field(default_factory=dict)
+
+    def read(self, runner: Runner, rows: Iterable[Row]) -> dict[tuple[str, str], Result]:
+        """The results of all rows that have been run.
+
+        Raises:
+            UserError: A run's files are damaged, or rows were asked over different data.
+        """
+        found: dict[tuple[str, str], Result] = {}
+        for row in rows:
+            for job in jobs(row):
+                if runner.finished(job):
+                    found |= self._job(job, runner.folder(job))
+        _check_same_data(found)
+        return found
+
+    def _job(self, job: Job, folder: Path) -> Iterable[tuple[tuple[str, str], Result]]:
+        done = json.loads((folder / DONE).read_text(encoding="utf-8"))
+        for run in read_runs([folder]):
+            result = self.result(run, float(done["seconds"]))
+            yield (job.row.name, run.task), _retrieval(result) if job.arguments.get("generator") == SILENT else result
+
+    def result(self, run: TaskRun, seconds: float = 0.0) -> Result:
+        """What a page needs of one run."""
+        kept = {id_: sample for id_, sample in run.questions.items() if self._counts(sample["doc"])}
+        docs = {id_: sample["doc"] for id_, sample in kept.items()}
+        banked = any(row.bank for row in self.table.rows)
+        return Result(
+            scores={
+                metric: {id_: value for id_, value in values.items() if id_ in kept}
+                for metric, values in run.scores.items()
+            },
+            slices={id_: str(doc["slice"]) for id_, doc in docs.items() if doc.get("slice")},
+            banks={id_: self._part(doc) for id_, doc in docs.items()} if banked else {},
+            mistakes={id_: one for id_, one in mistakes(run, self.corpora).items() if id_ in kept},
+            questions=len(kept),
+            unscored=sum(not sample["metrics"] for sample in kept.values()),
+            version=run.version,
+            corpora=tuple(sorted({str(doc.get("corpus")) for doc in docs.values()})),
+            seconds=seconds,
+        )
+
+    def _counts(self, doc: Mapping[str, Any]) -> bool:
+        if not self.table.subset:
+            return True
+        if self.table.subset != "degenerated":
+            raise unknown("subset", self.table.subset, ("degenerated",))
+        return self._degenerates(doc)
+
+    def _degenerates(self, doc: Mapping[str, Any]) -> bool:
+        """Whether the best rule's body leads to a gold answer: then the question about it has the same answer."""
+        corpus = self.corpora[doc["corpus"]]
+        bank = self._banks.setdefault(corpus.id, RuleBank(corpus))
+        bodies = [rule.body for rule in bank.match(doc["query"], 1)]
+        return reaches(corpus, doc["subject"], bodies, doc["answers"])
+
+    def _part(self, doc: Mapping[str, Any]) -> str:
+        corpus = self.corpora[doc["corpus"]]
+        if corpus.id not in self._parts:
+            self._parts[corpus.id] = parts(corpus.rules())
+        return self._parts[corpus.id].get(str(doc.get("relation")), "")
+
+
+def _retrieval(result: Result) -> Result:
+    """Without what depends on the answers."""
+    return replace(
+        result, scores={name: result.scores[name] for name in RETRIEVAL if name in result.scores}, mistakes={}
+    )
+
+
+def _check_same_data(found: Found) -> None:
+    first: dict[str, tuple[str, Result]] = {}
+    for (row, task), result in found.items():
+        other, before = first.setdefault(task, (row, result))
+        if (before.version, before.corpora) != (result.version, result.corpora):
+            raise UserError(
+                f"{task}: the rows {other!r} and {row!r} were asked over different data (version {before.version}, "
+                f"{', '.join(before.corpora)}; version {result.version}, {', '.join(result.corpora)}). Run them again: "
+                "`lm-eval-rag reproduce` does so by itself for rows of other data."
+            )

@@ -1,0 +1,183 @@
+"""A transformer's query tower in training: all weights, or an adapter (LoRA) through PEFT.
+
+Documents are embedded once by the frozen tower and kept as the dense retriever keeps them, so that training reads their
+vectors and encodes queries alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lm_eval_rag.harness.checkpoints.locate import load_errors
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import need
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.retrieval import nearest
+from lm_eval_rag.harness.retrieval.dense import Dense
+from lm_eval_rag.harness.retrieval.encoders import Overrides, Tower, towers
+from lm_eval_rag.harness.retrieval.towers import load_plain, reader
+from lm_eval_rag.harness.train.settings import Settings
+
+log = logging.getLogger(__name__)
+BATCH = 128  # dev queries at once
+LORA_TARGETS = "all-linear"
+
+
+class DenseEncoder:
+    """A query tower over one or several corpora, as :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
+
+    Raises:
+        UserError: A package or the base model is missing, it cannot be loaded, or its tokenizer cannot pad.
+    """
+
+    def __init__(self, settings: Settings, corpora: Sequence[Corpus]) -> None:
+        need("Training a transformer encoder", "train", "torch", "transformers", "sentence_transformers", "peft")
+        queries, documents = towers(settings.encoder, None, None, Overrides())
+        self._settings = settings
+        self._network = _loaded(queries, settings)
+        self.adapter = _adapter(self._network.encoder, settings) if settings.lora else None
+        self.retrievers = [Dense(corpus, queries, documents, device=settings.device) for corpus in corpora]
+        self.module = _module(self._network, queries)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """The weights that are tuned."""
+        return [
+            {"params": [w for w in self.module.parameters() if w.requires_grad], "lr": self._settings.learning_rate}
+        ]
+
+    def search(self, part: int, texts: list[str], k: int) -> list[list[tuple[int, float]]]:
+        """Exact search with the tower as it is now."""
+        import torch
+
+        self.module.eval()
+        with torch.inference_mode():
+            found = [self.module(part, texts[at : at + BATCH]).float().cpu() for at in range(0, len(texts), BATCH)]
+        self.module.train()
+        vectors = self.retrievers[part].vectors
+        queries = np.ascontiguousarray(torch.cat(found).numpy())
+        return nearest.search(vectors, nearest.flat(vectors), queries, k, exact=True)
+
+    def save(self, folder: Path) -> None:
+        """Write a PEFT folder, or an ordinary sentence-transformers or (``pooler``) Hugging Face one."""
+        if self.adapter is not None:
+            self.adapter.save_pretrained(str(folder))
+        else:
+            self._network.save(str(folder))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A tower in memory.
+
+    Args:
+        whole: All its weights.
+        encoder: The transformer in it, which an adapter goes into.
+        embed: Texts to vectors, not yet of length 1.
+        save: Writes it into a folder.
+    """
+
+    whole: Any
+    encoder: Any
+    embed: Callable[[list[str]], Any]
+    save: Callable[[str], None]
+
+
+def _loaded(tower: Tower, settings: Settings) -> Network:
+    """The tower as a sentence-transformers model; with ``pooler``, which those do not know, as its own architecture."""
+    import torch
+
+    folder = tower.checkpoint.folder
+    device = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        network, tokenizer = _plain(tower, device) if tower.pooling == "pooler" else _sentences(tower, device)
+    except load_errors() as error:
+        raise UserError(
+            f"{folder} cannot be loaded as a text encoder ({type(error).__name__}: {str(error).splitlines()[0]}). Give "
+            "a sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
+        ) from error
+    if getattr(tokenizer, "pad_token", "") is None:
+        raise UserError(
+            f"The tokenizer of {folder} has no padding token, so queries of unequal length make no batch. Set one "
+            "(tokenizer.pad_token = ...; tokenizer.save_pretrained(...)) and train again."
+        )
+    return network
+
+
+def _plain(tower: Tower, device: str) -> tuple[Network, Any]:
+    model, tokenizer = load_plain(tower)
+
+    def save(folder: str) -> None:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    return Network(model, model, reader(tower, model.to(device), tokenizer), save), tokenizer
+
+
+def _sentences(tower: Tower, device: str) -> tuple[Network, Any]:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(modules=_modules(tower), device=device)
+    if tower.max_length:
+        model.max_seq_length = min(tower.max_length, model.max_seq_length or tower.max_length)
+
+    def embed(texts: list[str]) -> Any:
+        read = getattr(model, "preprocess", None) or model.tokenize  # the older name
+        inputs = {name: v.to(model.device) if hasattr(v, "to") else v for name, v in read(texts).items()}
+        return model(inputs)["sentence_embedding"]
+
+    def save(folder: str) -> None:
+        model.save(folder, create_model_card=False)
+
+    return Network(model, model[0].auto_model, embed, save), model.tokenizer
+
+
+def _adapter(encoder: Any, settings: Settings) -> Any:
+    """A new LoRA adapter, which PEFT puts into the encoder where it stands; all other weights are frozen."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=2 * settings.lora_rank,
+        target_modules=LORA_TARGETS,
+        task_type="FEATURE_EXTRACTION",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        return get_peft_model(encoder, config)
+
+
+def _modules(tower: Tower) -> list[Any]:
+    """The modules of a sentence-transformers folder, or those that make one of a plain encoder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    folder = str(tower.checkpoint.folder)
+    if tower.checkpoint.has("modules.json"):
+        return list(SentenceTransformer(folder, device="cpu"))
+    encoder = modules.Transformer(folder)
+    found = [encoder, modules.Pooling(encoder.get_embedding_dimension(), pooling_mode=str(tower.pooling))]
+    return [*found, modules.Normalize()] if tower.normalize else found
+
+
+def _module(network: Network, tower: Tower) -> Any:
+    import torch
+
+    class QueryModule(torch.nn.Module):  # type: ignore[misc]
+        """Texts to vectors, as :class:`lm_eval_rag.harness.retrieval.towers.Encoder` gives them."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = network.whole
+
+        def forward(self, part: int, texts: Sequence[str]) -> Any:
+            vectors = network.embed([tower.prefix + text for text in texts])
+            return torch.nn.functional.normalize(vectors, dim=1) if tower.normalize else vectors
+
+    return QueryModule()

@@ -1,0 +1,100 @@
+"""How a tuned generator answers about names and rules that its training prompts never showed: a table of its card.
+
+    lm_eval --tasks ruleqa --model rulerag_ft --log_samples --output_path runs
+    python scripts/tiny/measure_unseen.py harness/generators/rulerag_tiny_rgft runs
+
+The prompts of training are built again from the checkpoint's ``rulerag.json``. A name or a rule is seen when it stands
+anywhere in a training prompt of its set, and a name also as an answer that was learnt. ``em where found`` is over the
+questions with recall@10 = 1, since what was never seen is often what no document tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import lm_eval.models  # noqa: F401  (registers our methods)
+from lm_eval.api.registry import get_model
+from results import cell, table
+
+from lm_eval_rag.harness.checkpoints.note import Note, read_note
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
+from lm_eval_rag.harness.report.run_files import read_runs
+from lm_eval_rag.harness.report.stats import interval
+from lm_eval_rag.harness.rules.bank import RuleBank
+from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS
+from lm_eval_rag.harness.train.training_prompts import build_rows, read_questions, split
+
+N_RULES = 3  # of a question, as the methods have it
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+", help="what lm_eval wrote, with --log_samples")
+    given = parser.parse_args()
+    note = read_note(given.checkpoint)
+    assert note is not None, f"{given.checkpoint} has no rulerag.json"
+    corpora = dict(zip(note.tasks, note.corpora, strict=True))
+    setup = _setup(note)
+    names = ["all", "answer seen", "answer unseen", "subject and answer unseen", "rules seen", "rules unseen"]
+    lines = []
+    for run in read_runs(given.runs):
+        if run.task not in corpora:
+            continue
+        docs = {id_: sample["doc"] for id_, sample in run.questions.items()}
+        classes = _classes(docs, _shown(note, setup, run.task, corpora[run.task]))
+        em, recall = run.scores["em"], run.scores["recall@10"]
+        found = {id_: score for id_, score in em.items() if recall.get(id_) == 1}
+        for told, scores in (("em", em), ("recall@10", recall), ("em where found", found)):
+            values = [[scores[id_] for id_ in docs if name in classes[id_] and id_ in scores] for name in names]
+            shown = (f"{cell(interval(value))} of {len(value):,}" if value else "" for value in values)
+            lines.append([run.label, run.task, told, *shown])
+    print(table(["run", "task", "score", *names], lines))
+
+
+def _setup(note: Note) -> Setup:
+    """The method that built the prompts, with its retriever."""
+    settings = note.settings
+    retriever, options = settings["retriever"]
+    given = {"retriever": retriever, "generator": settings["base"], **settings["parameters"]}
+    given |= {f"retriever_{key}": value for key, value in options.items()}
+    method: Callable[..., Any] = get_model(settings["method"]).method
+    return read_arguments(settings["method"], method, given)
+
+
+def _shown(note: Note, setup: Setup, task: str, corpus: str) -> str:
+    """All that the training prompts of a set show, and the answers learnt."""
+    settings = note.settings
+    questions = read_questions(task, corpus)
+    training, _ = split(questions, rows=settings["rows"], dev=settings["dev"], seed=settings["seed"])
+    counts = LMGenerator(ModelSpec(settings["base"], {}))
+    rows = build_rows(setup.bound(), setup.corpora, training, counts, max_tokens=MAX_TOKENS)
+    return "\n".join(f"{row.prompt} {row.answer}" for row in rows)
+
+
+def _classes(docs: Mapping[str, Mapping[str, Any]], shown: str) -> dict[str, set[str]]:
+    """Question id -> the columns that it counts in."""
+    found: dict[str, set[str]] = {}
+    banks: dict[str, RuleBank] = {}
+    for id_, doc in docs.items():
+        if doc["corpus"] not in banks:
+            banks[doc["corpus"]] = RuleBank(open_corpus(doc["corpus"]))
+        bank = banks[doc["corpus"]]
+        answer = any(name in shown for name in doc["answers"])
+        rules = [rule.text in shown for rule in bank.match(doc["query"], N_RULES)]
+        found[id_] = {"all", f"answer {'seen' if answer else 'unseen'}"}
+        if not answer and doc["subject"] not in shown:
+            found[id_].add("subject and answer unseen")
+        if rules:
+            found[id_].add(f"rules {'seen' if any(rules) else 'unseen'}")
+    return found
+
+
+if __name__ == "__main__":
+    main()

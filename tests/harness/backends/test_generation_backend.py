@@ -1,0 +1,228 @@
+"""Prompts are fitted by dropping the lowest-ranked passages; draws are numbered; a failed call fails its ask alone."""
+
+import dataclasses
+import random
+
+import pytest
+
+from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
+from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
+from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.fit import Fitted, fit
+
+TEMPLATE = Template(
+    "1", "Read.", "Read and follow.", "Answer.", "Docs:\n{documents}", "Rules:\n{rules}", "Q: {query}", "A:"
+)
+QUERY = Query("q", "who?")
+
+
+class Words:
+    """Answers with its draw and its prompt, counts words, fails where told."""
+
+    fingerprint, batch = "words", 2
+
+    def __init__(self, room=None, fails=(), counts=True):
+        self._room, self.fails, self.counts, self.made = room, fails, counts, []
+
+    def generate(self, prompts, decoding, draws):
+        self.made += [(prompt, draw, decoding) for prompt, draw in zip(prompts, draws, strict=True)]
+        return [
+            CallError(f"no {prompt}") if prompt in self.fails else f"{draw} {prompt}"
+            for prompt, draw in zip(prompts, draws, strict=True)
+        ]
+
+    def loglikelihood(self, pairs):
+        self.made += pairs
+        return [CallError("no") if prompt in self.fails else -float(len(prompt + word)) for prompt, word in pairs]
+
+    def count_tokens(self, text):
+        return len(text.split()) if self.counts else None
+
+    def room(self, max_tokens):
+        return None if self._room is None else self._room - max_tokens
+
+
+def passages(rng, n):
+    return tuple(Passage(f"d{i}", " ".join(["w"] * rng.randint(1, 6)), score=n - i) for i in range(n))
+
+
+def prompt_of(rng):
+    shots = tuple(Shot("why?", "so", passages(rng, rng.randint(0, 4))) for _ in range(rng.randint(0, 2)))
+    rules = (Rule("a", "b"),) * rng.randint(0, 2)
+    return Prompt(
+        TEMPLATE, "who?", passages(rng, rng.randint(0, 8)), rules, shots, rng.choice(["best_first", "best_last"])
+    )
+
+
+# --- fit
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_fit_keeps_as_many_of_the_best_passages_as_fit(seed):
+    rng = random.Random(seed)
+    prompt, room, limit = prompt_of(rng), rng.randint(5, 60), rng.choice([None, rng.randint(5, 60)])
+    most = max([len(prompt.passages), *(len(shot.passages) for shot in prompt.shots)])
+    allowed = room - 3 if limit is None else min(room - 3, limit)
+    fitting = [keep for keep in range(most + 1) if len(prompt.render(keep).split()) <= allowed]
+    found = fit(prompt, Words(room), 3, limit)
+    if not fitting:
+        assert isinstance(found, CallError) and f"does not fit into {allowed} tokens" in str(found)
+        return
+    text = prompt.render(max(fitting))
+    assert found == Fitted(text, len(text.split()), max(0, len(prompt.passages) - max(fitting)))
+
+
+def test_the_lowest_ranked_are_dropped_first_wherever_they_stand():
+    found = tuple(Passage(f"d{i}", f"word{i} x x x", score=9.0 - i) for i in range(5))
+    for order in ("best_first", "best_last"):
+        prompt = Prompt(TEMPLATE, "who?", found, order=order)
+        needed = len(prompt.render(2).split())
+        fitted = fit(prompt, Words(needed + 3), 3)
+        assert fitted.dropped == 3 and [i for i in range(5) if f"word{i}" in fitted.text] == [0, 1]
+        assert (fitted.text.index("word0") < fitted.text.index("word1")) == (order == "best_first")
+
+
+def test_without_any_limit_nothing_is_dropped():
+    prompt = prompt_of(random.Random(0))
+    assert fit(prompt, Words(), 3) == Fitted(prompt.render(), len(prompt.render().split()), 0)
+
+
+def test_a_model_that_does_not_count_is_judged_by_bytes():
+    prompt = Prompt(TEMPLATE, "ü" * 30, passages(random.Random(0), 5))
+    limit = len(prompt.render(3).encode()) // 3
+    found = fit(prompt, Words(counts=False), 3, limit)
+    assert found.text == prompt.render(3) and (found.tokens, found.dropped) == (0, 2)
+
+
+@pytest.mark.parametrize(("room", "fits"), [(7, True), (6, False)])
+def test_a_plain_text_fits_or_not(room, fits):
+    found = fit("one two three four", Words(room), 3)
+    assert found == Fitted("one two three four", 4, 0) if fits else isinstance(found, CallError)
+
+
+# --- Generate
+
+
+def serve(asks, generator, journal=None, decoding=None, limit=None):
+    journal = Journal(None) if journal is None else journal  # an empty journal is falsy
+    backend = GenerateBackend(generator, journal, decoding or Decoding(), limit)
+    return backend.serve([(QUERY, ask) for ask in asks])
+
+
+def test_draws_are_numbered_and_journalled_apart(tmp_path):
+    path, first, second = tmp_path / "j.sqlite", Words(), Words()
+    (two,) = serve([Generate("p", n=2, temperature=0.7)], first, Journal(path))
+    (four,) = serve([Generate("p", n=4, temperature=0.7)], second, Journal(path))
+    assert two.value == ("0 p", "1 p") and four.value == ("0 p", "1 p", "2 p", "3 p")
+    assert [draw for _, draw, _ in first.made] == [0, 1] and [draw for _, draw, _ in second.made] == [2, 3]
+    assert not four.step.journalled  # not all of it
+    (again,) = serve([Generate("p", n=4, temperature=0.7)], Words(fails={"p"}), Journal(path))
+    assert (
+        again.value == four.value and again.step.journalled and again.step.seconds == pytest.approx(four.step.seconds)
+    )
+
+
+@pytest.mark.parametrize(("temperature", "draws"), [(0.7, [0, 1, 2, 3]), (0.0, [0, 1])])
+def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, draws):
+    generator = Words()
+    backend = GenerateBackend(generator, Journal(None))
+    ask = Generate("p", n=2, temperature=temperature)
+    first, second = backend.serve([(QUERY, ask), (dataclasses.replace(QUERY, repeat=1), ask)])
+    assert [draw for _, draw, _ in generator.made] == draws
+    assert (first.value == second.value) == (temperature == 0)
+
+
+@pytest.mark.parametrize(
+    "other", [{"temperature": 0.5}, {"max_tokens": 9}, {"stop": ("x",)}, {"prompt": "other"}], ids=str
+)
+def test_the_journal_tells_requests_apart(tmp_path, other):
+    ask, generator = Generate("p", temperature=0.1, max_tokens=3, stop=("\n",)), Words()
+    serve([ask], generator, Journal(tmp_path / "j.sqlite"))
+    serve([dataclasses.replace(ask, **other), ask], generator, Journal(tmp_path / "j.sqlite"))
+    assert len(generator.made) == 2
+
+
+def test_the_task_decodes_unless_the_ask_says_how():
+    generator, task = Words(), Decoding(max_tokens=7, stop=("END",), temperature=0.3)
+    asks = [Generate("a"), Generate("b", temperature=0.0, max_tokens=2, stop=()), Generate("c", max_tokens=1)]
+    assert [reply.value for reply in serve(asks, generator, decoding=task)] == [("0 a",), ("0 b",), ("0 c",)]
+    used = {prompt: decoding for prompt, _, decoding in generator.made}
+    assert used == {
+        "a": task,
+        "b": Decoding(max_tokens=2, stop=(), temperature=0.0),
+        "c": Decoding(max_tokens=1, stop=("END",), temperature=0.3),
+    }
+
+
+def test_a_failed_call_fails_its_ask_alone_and_is_not_stored(tmp_path):
+    asks = [Generate("a"), Generate("bad"), Generate("x y z"), Generate("c", n=2)]
+    replies = serve(asks, Words(room=34, fails={"bad"}), Journal(tmp_path / "j.sqlite"), limit=2)
+    assert [isinstance(reply, Served) for reply in replies] == [True, False, False, True]
+    assert str(replies[1]) == "no bad" and "does not fit into 2 tokens" in str(replies[2])
+    healed = Words()
+    assert serve(asks[:2], healed, Journal(tmp_path / "j.sqlite"))[1].value == ("0 bad",)
+    assert [prompt for prompt, *_ in healed.made] == ["bad"]
+
+
+def test_one_failed_draw_fails_the_ask_but_the_others_are_kept(tmp_path):
+    class Second(Words):
+        def generate(self, prompts, decoding, draws):
+            found = super().generate(prompts, decoding, draws)
+            return [CallError("no") if draw == 1 else text for draw, text in zip(draws, found, strict=True)]
+
+    (reply,) = serve([Generate("p", n=3)], Second(), Journal(tmp_path / "j.sqlite"))
+    assert isinstance(reply, CallError)
+    healed = Words()
+    (reply,) = serve([Generate("p", n=3)], healed, Journal(tmp_path / "j.sqlite"))
+    assert reply.value == ("0 p", "1 p", "2 p") and [draw for _, draw, _ in healed.made] == [1]
+
+
+def test_the_step_tells_tokens_and_drops():
+    prompt = Prompt(TEMPLATE, "who?", tuple(Passage(f"d{i}", "one two three") for i in range(4)))
+    (reply,) = serve([Generate(prompt, n=2)], Words(), limit=len(prompt.render(3).split()))
+    step = reply.step
+    assert step.request == prompt.render(3) and step.dropped_passages == 1
+    assert step.prompt_tokens == 2 * len(prompt.render(3).split())
+    assert step.completion_tokens == sum(len(text.split()) for text in reply.value)
+
+
+def test_batches_are_no_larger_than_the_generator_likes():
+    sizes = []
+
+    class Counting(Words):
+        def generate(self, prompts, decoding, draws):
+            sizes.append(len(prompts))
+            return super().generate(prompts, decoding, draws)
+
+    replies = serve([Generate(f"p{i}", n=3) for i in range(3)], Counting())
+    assert max(sizes) <= Words.batch and sum(sizes) == 9
+    assert [reply.value[2] for reply in replies] == ["2 p0", "2 p1", "2 p2"]
+
+
+# --- Loglikelihood
+
+
+def test_log_probabilities_come_through_the_journal(tmp_path):
+    asks = [(QUERY, Loglikelihood(prompt, word)) for prompt, word in (("a", "bc"), ("bad", "x"), ("a", "d"))]
+    generator = Words(fails={"bad"})
+    replies = LoglikelihoodBackend(generator, Journal(tmp_path / "j.sqlite")).serve(asks)
+    assert [reply.value for reply in replies if isinstance(reply, Served)] == [-3.0, -2.0]
+    assert isinstance(replies[1], CallError)
+    again = LoglikelihoodBackend(generator, Journal(tmp_path / "j.sqlite")).serve(asks)
+    assert [reply.step.journalled for reply in again if isinstance(reply, Served)] == [True, True]
+    assert generator.made == [("a", "bc"), ("bad", "x"), ("a", "d"), ("bad", "x")]
+
+
+def test_log_probabilities_leave_room_for_the_continuation():
+    prompt = Prompt(TEMPLATE, "who?", tuple(Passage(f"d{i}", "one two three") for i in range(4)))
+    room = len(prompt.render(2).split()) + 3
+    generator = Words(room)
+    (reply,) = LoglikelihoodBackend(generator, Journal(None)).serve([(QUERY, Loglikelihood(prompt, "one two three"))])
+    assert generator.made == [(prompt.render(2), "one two three")] and reply.step.dropped_passages == 2
+    (failed,) = LoglikelihoodBackend(Words(2), Journal(None)).serve([(QUERY, Loglikelihood("a b c", "d"))])
+    assert isinstance(failed, CallError)

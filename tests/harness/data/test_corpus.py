@@ -1,0 +1,173 @@
+"""Corpora in memory, from a file, and opened from a built folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl, open_corpus
+
+PASSAGES = (
+    Passage("d0", "Time 2014-01-02 Ann visit Rome.", time="2014-01-02", fact=("Ann", "visit", "Rome")),
+    Passage("d1", "Ann travelled to Paris.", time="2014-01-03", fact=("Ann", "visit", "Paris")),
+    Passage("d2", "Bob praise Ann.", fact=("Bob", "praise", "Ann")),
+    Passage("d3", "No fact is stated here."),
+)
+RULES = (Rule("visit", "praise", 3, 4, 0.75), Rule("visit", "visit", 2, 4, 0.5, repeat=True))
+
+
+def test_passages_come_back_with_score_and_source() -> None:
+    corpus = Corpus.of(PASSAGES, RULES, [(Query("q", "who?"), "Ann")])
+    assert len(corpus) == 4
+    assert list(corpus.texts) == [passage.text for passage in PASSAGES]
+    for row, given in enumerate(PASSAGES):
+        found = corpus.passage(row, 1.5)
+        assert (found.id, found.text, found.time, found.fact) == (given.id, given.text, given.time, given.fact)
+        assert (found.score, found.source) == (1.5, corpus.id)
+    assert corpus.rules() == RULES
+    assert corpus.examples() == ((Query("q", "who?"), "Ann"),)
+
+
+def test_names_facts_and_wordings() -> None:
+    corpus = Corpus.of(PASSAGES, [Rule("meet", "visit")])
+    assert corpus.entities == ("Ann", "Bob", "Paris", "Rome")
+    assert corpus.relations == ("meet", "praise", "visit")
+    assert corpus.facts("Ann") == [("visit", "Rome", "2014-01-02"), ("visit", "Paris", "2014-01-03")]
+    assert corpus.facts("Bob") == [("praise", "Ann", None)]
+    assert corpus.facts("Rome") == corpus.facts("nobody") == []
+    assert corpus.wordings() == {"travelled to": "visit"}
+
+
+def test_a_wording_means_the_relation_that_it_says_most_often() -> None:
+    said = ["visit", "leave", "leave", "go"]
+    passages = [
+        Passage(f"{i}", f"In spring a{i} went off to b{i}, it is said.", fact=(f"a{i}", relation, f"b{i}"))
+        for i, relation in enumerate(said)
+    ]
+    assert Corpus.of(passages).wordings() == {"went off to": "leave"}
+    assert Corpus.of(passages[:1] + passages[3:]).wordings() == {"went off to": "go"}  # a tie goes by name
+
+
+def test_the_fingerprint_is_of_the_content() -> None:
+    prints = [
+        Corpus.of(PASSAGES).fingerprint,
+        Corpus.of(PASSAGES[::-1]).fingerprint,
+        Corpus.of(PASSAGES[:3]).fingerprint,
+        Corpus.of(PASSAGES, RULES).fingerprint,
+    ]
+    assert len(set(prints)) == 4
+    assert Corpus.of(list(PASSAGES)).fingerprint == prints[0]
+
+
+def test_no_document_or_one_id_twice() -> None:
+    with pytest.raises(UserError, match="empty"):
+        Corpus.of([])
+    with pytest.raises(UserError, match="Two documents have the id 'd0'"):
+        Corpus.of([PASSAGES[0], PASSAGES[0]])
+
+
+def test_a_file_of_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    rows = [
+        {"id": "a", "text": "One\u2028line, two separators\x85.", "time": "2014", "fact": ["s", "r", "o"]},
+        {"id": "b", "text": "Another.", "time": None},
+    ]
+    path.write_text("\n\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n", encoding="utf-8")
+    corpus = corpus_from_jsonl(path, RULES)
+    assert corpus.passage(0) == Passage("a", rows[0]["text"], 0.0, "2014", corpus.id, ("s", "r", "o"))  # type: ignore[arg-type]
+    assert corpus.passage(1) == Passage("b", "Another.", source=corpus.id)
+    assert corpus.rules() == RULES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[1]",
+        '{"id": "a"}',
+        '{"id": 1, "text": "x"}',
+        '{"id": "a", "text": "x", "time": 2014}',
+        '{"id": "a", "text": "x", "fact": ["s", "r"]}',
+        '{"id": "a", "text": "x", "fact": "sro"}',
+        '{"id": "a", "text": "x", "txet": "y"}',
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "documents.jsonl"
+    path.write_text('{"id": "0", "text": "fine"}\n' + line, encoding="utf-8")
+    with pytest.raises(UserError, match=r"documents\.jsonl, line 2: "):
+        corpus_from_jsonl(path)
+
+
+def test_a_file_that_is_missing_empty_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        corpus_from_jsonl(tmp_path / "none.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(UserError, match="empty"):
+        corpus_from_jsonl(tmp_path / "empty.jsonl")
+    (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="UTF-8"):
+        corpus_from_jsonl(tmp_path / "bytes.jsonl")
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
+    """The demo's corpus, id and folder, in a cache of its own."""
+    from lm_eval_rag.tasks.ruleqa_demo.build import build
+
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    return (corpus_id := build()), tmp_path / corpus_id
+
+
+def test_open_a_built_corpus(built: tuple[str, Path]) -> None:
+    import pyarrow.parquet as pq
+
+    corpus_id, folder = built
+    corpus = open_corpus(corpus_id)
+    documents = pq.read_table(folder / "corpus.parquet").to_pylist()
+    assert (corpus.id, corpus.folder, len(corpus)) == (corpus_id, folder, len(documents))
+    assert corpus.fingerprint == corpus_id.split("/")[1]
+    for row in (0, len(documents) // 2, len(documents) - 1):
+        wanted, found = documents[row], corpus.passage(row)
+        assert found.fact == (wanted["subject"], wanted["relation"], wanted["object"])
+        assert (found.id, found.text, found.time) == (wanted["id"], wanted["text"], wanted["time"])
+    subject = documents[7]["subject"]
+    own = [(d["relation"], d["object"], d["time"]) for d in documents if d["subject"] == subject]
+    assert corpus.facts(subject) == own
+    rules = pq.read_table(folder / "rules.parquet").to_pylist()
+    assert [(rule.head, rule.body, rule.support) for rule in corpus.rules()] == [
+        (rule["head"], rule["body"], rule["support"]) for rule in rules
+    ]
+    train = pq.read_table(folder / "generator_train.parquet").to_pylist()
+    query, answer = corpus.examples()[3]
+    assert (query.text, query.time, query.corpus) == (train[3]["text"], train[3]["time"], corpus_id)
+    assert answer == train[3]["answers"][0] and len(corpus.examples()) == len(train)
+
+
+def test_no_such_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match="lm-eval-rag build ruleqa_i"):
+        open_corpus("ruleqa_i/123")
+
+
+@pytest.mark.parametrize("name", ["corpus.parquet", "rules.parquet", "meta.json", "generator_train.parquet"])
+@pytest.mark.parametrize("harm", ["truncated", "missing", "foreign"])
+def test_a_damaged_file_is_named(built: tuple[str, Path], name: str, harm: str) -> None:
+    corpus_id, folder = built
+    path = folder / name
+    if harm == "truncated":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif harm == "missing":
+        path.unlink()
+    else:
+        shutil.copy(folder / "queries.parquet", path)
+    if (name, harm) == ("generator_train.parquet", "foreign"):
+        return  # queries have its columns too
+    wanted = "lm-eval-rag build" if (name, harm) == ("corpus.parquet", "missing") else name.replace(".", r"\.")
+    with pytest.raises(UserError, match=wanted):
+        open_corpus(corpus_id).examples()

@@ -1,0 +1,148 @@
+"""Sources come from the mirror, the cache or the network, and are never handed out unchecked."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data import sources
+from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
+
+CONTENT = b"subject\trelation\tobject\n"
+SOURCE = Source(
+    path="graph/train.txt",
+    repository="owner/name",
+    commit="c0ffee",
+    repository_path="data/my graph/train.txt",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    bytes=len(CONTENT),
+    licence="CC0",
+    terms="none",
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LM_EVAL_RAG_MIRROR", raising=False)
+    monkeypatch.setattr(sources, "HOST", "http://127.0.0.1:9")  # the discard port: nothing answers
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The path at which a local server offers the source's file."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "www")))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setattr(sources, "HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    path = tmp_path / "www" / SOURCE.repository / SOURCE.commit / SOURCE.repository_path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    yield path
+    server.shutdown()
+    server.server_close()
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_the_url_is_pinned_and_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert SOURCE.url == "https://raw.githubusercontent.com/owner/name/c0ffee/data/my%20graph/train.txt"
+
+
+def test_a_download_is_kept_and_used_again(served: Path, cache_folder: Path) -> None:
+    first = fetch(SOURCE)
+    assert first.read_bytes() == CONTENT and cache_folder in first.parents
+    served.unlink()
+    assert fetch(SOURCE) == first
+    assert files_in(cache_folder) == [first]
+
+
+def test_a_damaged_cached_file_is_fetched_anew(served: Path) -> None:
+    path = fetch(SOURCE)
+    path.write_bytes(CONTENT[:-1] + b"?")
+    assert fetch(SOURCE).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[:-1] + b"?", CONTENT + b"more"])
+def test_a_wrong_download_leaves_nothing(served: Path, cache_folder: Path, content: bytes) -> None:
+    served.write_bytes(content)
+    with pytest.raises(UserError, match="another content") as error:
+        fetch(SOURCE)
+    assert_teaches(error.value)
+    assert files_in(cache_folder) == []
+
+
+def test_no_network_and_no_mirror(cache_folder: Path) -> None:
+    with pytest.raises(UserError, match="download failed") as error:
+        fetch(SOURCE)
+    assert_teaches(error.value)
+    assert not cache_folder.exists()
+
+
+def test_a_missing_page(served: Path) -> None:
+    served.unlink()
+    with pytest.raises(UserError, match="404") as error:
+        fetch(SOURCE)
+    assert_teaches(error.value)
+
+
+def test_the_mirror_comes_first_and_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path / "mirror"))
+    mirrored = tmp_path / "mirror" / SOURCE.path
+    mirrored.parent.mkdir(parents=True)
+    mirrored.write_bytes(CONTENT)
+    assert fetch(SOURCE) == mirrored
+    mirrored.write_bytes(CONTENT.swapcase())
+    with pytest.raises(UserError, match="the mirror's") as error:
+        fetch(SOURCE)
+    assert_teaches(error.value)
+
+
+def test_a_mirror_without_the_file_is_passed_over(
+    tmp_path: Path, served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path / "nowhere"))
+    assert fetch(SOURCE).read_bytes() == CONTENT
+
+
+def assert_teaches(error: UserError) -> None:
+    """The message names the file, the URL, the hash and the variable."""
+    for part in (SOURCE.path, SOURCE.url, SOURCE.sha256, "LM_EVAL_RAG_MIRROR"):
+        assert part in str(error)
+
+
+ENTRY = '["a.txt"]\nrepository = "o/n"\ncommit = "c"\nrepository_path = "a.txt"\nlicence = "CC0"\nterms = "none"\n'
+
+
+def test_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "sources.toml"
+    path.write_text(ENTRY + 'sha256 = "00"\nbytes = 1\n')
+    assert read_manifest(path) == {"a.txt": Source("a.txt", "o/n", "c", "a.txt", "00", 1, "CC0", "none")}
+
+
+@pytest.mark.parametrize("text", ["not = [toml", ENTRY, ENTRY + 'sha256 = "0"\nbytes = 1\ncolour = "red"\n', "a = 1\n"])
+def test_bad_manifest(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sources.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"sources\.toml"):
+        read_manifest(path)
+
+
+def test_missing_manifest(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_manifest(tmp_path / "none.toml")

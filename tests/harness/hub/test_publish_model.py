@@ -1,0 +1,166 @@
+"""Publishing trained models to the Hub double, and using them from there."""
+
+import json
+
+import pytest
+import yaml
+
+from lm_eval_rag.harness.checkpoints.download import fetch_folder
+from lm_eval_rag.harness.checkpoints.note import Note, write_note
+from lm_eval_rag.harness.common.errors import UserError
+
+REPO = "acme/tower"
+NOTE = Note(
+    kind="retriever", mode="rgft", tasks=("ruleqa_y", "ruleqa_i"), corpora=("ruleqa_y/aa", "ruleqa_i/bb"), seed=3,
+    settings={"temperature": 0.01}, results={"recall@10": 0.5, "step": 40, "seconds": 9.5}, versions={"numpy": "2"},
+)  # fmt: skip
+
+
+def front_of(card):
+    return yaml.safe_load(card.split("---\n")[1])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A trained retriever's folder, with what its training left."""
+    made = tmp_path / "tower"
+    made.mkdir()
+    (made / "query.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}      ")
+    write_note(made, NOTE)
+    for path in ("state.pt", ".env", "checkpoint-3/model.safetensors", "run.log"):
+        (made / path).parent.mkdir(exist_ok=True)
+        (made / path).write_text("left out")
+    return made
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """``ran(**model_args)``: the results file of an lm_eval run."""
+
+    def write(limit=1559, **arguments):
+        scores = {"alias": "ruleqa_i", "em,none": 0.25, "em_stderr,none": 0.01, "recall@10,none": 0.5,
+                  "recall@10_stderr,none": "N/A", "sample_len": limit}  # fmt: skip
+        whole = {
+            "results": {"ruleqa_i": scores},
+            "n-samples": {"ruleqa_i": {"original": 1559, "effective": limit}},
+            "config": {"model": "rulerag_ft", "model_args": arguments},
+            "configs": {},
+        }
+        path = tmp_path / "runs" / "results_2026-01-01T00-00-00.000000.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(whole))
+        return path
+
+    return write
+
+
+def test_a_retriever_with_its_note(publish, hub, client, folder):
+    command = ("model", str(folder), "--repo", REPO, "--tag", "v1", "--licence", "apache-2.0")
+    said = publish(*command)
+    assert not hub.requests and "Left out: .env, checkpoint-3/model.safetensors, run.log, state.pt" in said
+    publish(*command, "--dataset", "acme/ruleqa@v1", "--upload")
+    found = hub.repositories["models", REPO]
+    assert set(found.files) == {".gitattributes", "README.md", "query.safetensors", "rulerag.json"}
+    assert found.tags == {"v1": found.head} and "Publish rgft retriever tower" in found.messages[-1]
+    card = found.files["README.md"].decode()
+    front = front_of(card)
+    assert front["license"] == "apache-2.0" and front["datasets"] == ["acme/ruleqa"] and "base_model" not in front
+    (result,) = front["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "ruleqa_y, ruleqa_i (dev questions)"
+    assert [(one["type"], one["value"]) for one in result["metrics"]] == [("recall@10", 0.5)]  # seconds are no score
+    assert f"retriever_adapter={REPO}@v1" in card and "| seconds | 9.5 |" in card and "| temperature | 0.01 |" in card
+    assert "research and educational use only" in card  # of the sources that it was trained on
+    got = fetch_folder(f"{REPO}@v1")
+    assert (got / "query.safetensors").read_bytes() == (folder / "query.safetensors").read_bytes()
+
+
+def test_results_of_lm_eval(publish, client, folder, ran):
+    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--results")
+    for given in (ran(retriever_adapter=str(folder)), ran(retriever_adapter=f"{REPO}@v1").parent):
+        card = publish(*command, str(given)).split("----- README.md\n")[1]
+        rows = {row["dataset"]["name"]: row for row in front_of(card)["model-index"][0]["results"]}
+        assert {one["type"]: one["value"] for one in rows["ruleqa_i"]["metrics"]} == {"em": 0.25, "recall@10": 0.5}
+        assert "| ruleqa_i | em | 0.25 ± 0.01 | results_" in card
+    assert "ruleqa_i (first 20 of 1559 questions)" in publish(*command, str(ran(20, retriever_adapter=str(folder))))
+
+
+def test_no_result_is_taken_from_another_model(publish, client, folder, ran, tmp_path):
+    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--results")
+    with pytest.raises(UserError, match=r"is of another model: none of its model_args"):
+        publish(*command, str(ran(retriever_adapter="acme/other")))
+    (tmp_path / "no.json").write_text("{}")
+    for path, message in ((tmp_path / "no.json", "is not a results file"), (tmp_path / "nowhere", "holds no results")):
+        with pytest.raises(UserError, match=message):
+            publish(*command, str(path))
+
+
+def test_without_a_note_nothing_is_claimed(publish, client, tmp_path):
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "model.safetensors").write_bytes(b"x")
+    said = publish("model", str(tmp_path / "bare"), "--repo", REPO, "--licence", "mit")
+    assert "model-index" not in said and "Measured" not in said and "trained" not in said
+
+
+def test_what_is_refused(publish, hub, client, folder, tmp_path):
+    command = ("model", str(folder), "--repo", REPO)
+    with pytest.raises(UserError, match=r"licence of .* is not known: give --licence"):
+        publish(*command)
+    with pytest.raises(UserError, match=r"There is no folder"):
+        publish("model", str(tmp_path / "nowhere"), "--repo", REPO, "--licence", "mit")
+    (folder / "token.txt").write_text("hf_" + "a" * 34)
+    with pytest.raises(UserError, match=r"token\.txt, byte 0: a Hugging Face token"):
+        publish(*command, "--licence", "mit", "--upload")
+    (folder / "token.txt").unlink()
+    write_note(folder, Note(kind="generator", mode="rgft", results={"finished": False}))
+    with pytest.raises(UserError, match=r"is not finished"):
+        publish(*command, "--licence", "mit", "--upload")
+    (folder / "rulerag.json").write_text("{")
+    with pytest.raises(UserError, match=r"rulerag\.json is damaged"):
+        publish(*command, "--licence", "mit", "--upload")
+    assert not hub.requests
+
+
+def test_an_adapter_names_its_base_model_by_its_hub_id(publish, hub, client, folder, tmp_path):
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(tmp_path), "r": 8}))
+    (folder / "README.md").write_text(f"---\nbase_model: {tmp_path}\n---\n[More Information Needed]\n")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "mit")
+    with pytest.raises(UserError, match=r"by a path of this machine.*--base-model ORG/NAME"):
+        publish(*command)
+    publish(*command, "--base-model", "acme/base", "--upload")
+    files = hub.repositories["models", REPO].files
+    assert json.loads(files["adapter_config.json"]) == {"base_model_name_or_path": "acme/base", "r": 8}
+    card = files["README.md"].decode()
+    assert front_of(card)["base_model"] == "acme/base" and front_of(card)["library_name"] == "peft"
+    assert "More Information" not in card and not [
+        path for path, data in files.items() if str(tmp_path).encode() in data
+    ]
+
+
+def test_a_card_that_somebody_wrote_is_kept(publish, client, folder):
+    (folder / "README.md").write_text("---\nlicense: mit\nlanguage: en\nbase_model: a/b\n---\n# Mine\n\nIts story.\n")
+    card = publish("model", str(folder), "--repo", REPO).split("----- README.md\n")[1]
+    front = front_of(card)
+    assert (front["license"], front["language"], front["base_model"]) == ("mit", "en", "a/b")
+    assert "# Mine\n\nIts story." in card and "## Measured" in card
+
+
+def test_an_interrupted_model_goes_on(publish, hub, client, folder):
+    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--upload")
+    hub.fault = lambda method, path: method == "PUT"
+    with pytest.raises(UserError, match=r"could not be used.*Run the same again"):
+        publish(*command)
+    assert set(hub.repositories["models", REPO].files) == {".gitattributes"}
+    hub.fault = lambda method, path: None
+    publish(*command)
+    assert "query.safetensors" in hub.repositories["models", REPO].files
+
+
+def test_a_generator_from_the_hub_is_the_one_that_was_published(publish, hub, client, little_llama):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    publish("model", str(little_llama), "--repo", "acme/llama", "--tag", "v1", "--licence", "mit", "--upload")
+    folder = fetch_folder("acme/llama@v1")
+    tokens = torch.tensor([[5, 6, 7]])
+    here, there = (transformers.AutoModelForCausalLM.from_pretrained(str(path)) for path in (little_llama, folder))
+    with torch.no_grad():
+        assert torch.equal(here(tokens).logits, there(tokens).logits)
+    assert folder.name == hub.repositories["models", "acme/llama"].head

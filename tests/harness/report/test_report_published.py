@@ -1,0 +1,105 @@
+"""The papers' numbers: how many there are, a few of them as printed, and what contradicts what."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.published import COUNTERPARTS, read_published
+from lm_eval_rag.leaderboards.published import FOLDER, rows
+
+# Numbers a table, counted in the papers (the dashes of a table have no row).
+COUNTS = {
+    "RuleRAG": {"table_2": 165, "table_3": 120, "table_4": 135, "table_5": 45, "table_6": 60}
+    | {"figure_3": 58, "figure_5": 16},
+    "CRAG hybrid": {"table_1": 12, "table_2": 40, "table_3": 9, "table_4": 7, "figure_3": 17, "figure_4": 21},
+    "CRP-RAG": {"table_1": 160, "table_2": 8, "table_3": 20, "table_4": 16, "table_5": 8},
+}
+
+
+def value(task: str, table: str, method: str, metric: str, **more: str) -> float:
+    wanted = {"table": table, "method": method, "metric": metric, **more}
+    (found,) = [row for row in rows(task) if all(getattr(row, key) == text for key, text in wanted.items())]
+    return found.value
+
+
+def test_counts() -> None:
+    found = {paper: Counter(row.table for row in rows() if row.paper == paper) for paper in COUNTS}
+    assert found == COUNTS
+    assert [sum(tables.values()) for tables in COUNTS.values()] == [599, 106, 212]
+    assert len(rows()) == 917
+
+
+def test_other_tables() -> None:
+    counts = {"rulerag_statistics": 10, "rulerag_hyperparameters": 53, "crag_hybrid_hyperparameters": 18}
+    for name, wanted in counts.items():
+        with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as text:
+            assert len(list(csv.DictReader(text))) == wanted
+
+
+def test_as_printed() -> None:
+    """RuleRAG, table 2 (LLAMA2_7B); CRAG hybrid, table 1; CRP-RAG, table 1."""
+    assert value("ruleqa_i", "table_2", "Standard Prompting", "em") == 1.5
+    assert value("ruleqa_i", "table_2", "RuleRAG-ICL", "recall@10", generator="RG-LLAMA2_7B") == 24.2
+    assert value("ruleqa_i", "table_2", "RuleRAG-ICL", "em", generator="RG-LLAMA2_7B") == 9.8
+    assert value("crag_task1", "table_1", "Official LLM Baseline", "crag_score") == -67.6
+    assert value("webquestions", "table_1", "CRP-RAG", "token_f1") == 75.6
+
+
+def test_every_row_is_named_once_and_in_range() -> None:
+    keys = [(r.paper, r.table, r.task, r.method, r.retriever, r.generator, r.metric, r.note) for r in rows()]
+    assert len(set(keys)) == len(keys)
+    for row in rows():
+        assert row.unit in ("%", "points", "")
+        low = -100 if row.unit == "points" or row.metric == "crag_score" else 0
+        assert low <= row.value <= (100 if row.unit else 10_000)  # a perplexity has no unit
+
+
+def test_names() -> None:
+    ours = {row.ours: row.method for row in rows("ruleqa_i") if row.ours}
+    assert ours["standard_prompting"] == "Standard Prompting"
+    assert ours["standard_rag"] == "Standard RAG"
+    assert ours["rulerag_icl"] == "RuleRAG-ICL"
+    with (FOLDER / "names.csv").open(encoding="utf-8", newline="") as text:
+        for line in csv.DictReader(text):
+            assert any(row.ours == line["method"] and row.method == line["printed"] for row in rows()), line
+
+
+def test_every_contradiction_touches_a_number_and_quotes_it() -> None:
+    with (FOLDER / "contradictions.csv").open(encoding="utf-8", newline="") as text:
+        doubts = [line["doubt"] for line in csv.DictReader(text)]
+    for doubt in doubts:
+        touched = [row for row in rows() if doubt in row.doubts]
+        assert touched, doubt
+        if "by T-F1 in table 2" not in doubt:  # which is about many numbers at once
+            assert any(f"{row.value:g}" in doubt for row in touched), doubt
+    assert sum(bool(row.doubts) for row in rows()) < 60
+
+
+def test_counterparts_are_metrics_of_ours() -> None:
+    from lm_eval_rag.harness.scoring import METRICS
+
+    assert set(COUNTERPARTS.values()) <= set(METRICS)
+    assert set(COUNTERPARTS) <= {row.metric for row in rows()}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a,b\n1,2\n", "has not the columns"), (None, "does not exist"), ("bad value", "is no number")],
+)
+def test_spoilt_files(tmp_path: Path, text: str | None, says: str) -> None:
+    for file in FOLDER.glob("*.csv"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    path = tmp_path / "crp_rag.csv"
+    if text is None:
+        path.unlink()
+    elif text == "bad value":
+        path.write_text(path.read_text(encoding="utf-8").replace(",33.0,", ",33.o,"), encoding="utf-8")
+    else:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=says):
+        read_published(tmp_path)

@@ -1,0 +1,85 @@
+"""The tables that ship: every name in them is one that is known, and published numbers are found by what names them."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.published import read_published
+from lm_eval_rag.harness.reproduce.check_table import check_table
+from lm_eval_rag.harness.reproduce.matrix import Row, read_table
+from lm_eval_rag.harness.reproduce.numbers import numbers_of
+
+BOARDS = Path(__file__).parents[3] / "leaderboards"
+FILES = {"RuleRAG": "rulerag.csv", "CRAG hybrid": "crag_hybrid.csv"}
+OURS = {
+    **{f"recall@{k}": "pooled_recall_contains" for k in (1, 2, 5, 10, 50)},
+    **{name: f"crag_{name}" for name in ("correct", "missing", "hallucination")},
+}
+TABLES = sorted((BOARDS / "reproduce").glob("*.toml"))
+NEEDED = [*(f"rulerag_table{n}" for n in (2, 3, 4, 5, 6)), *(f"rulerag_figure{n}" for n in (3, 4, 5, 6))]
+
+
+@cache
+def printed(paper: str) -> list[dict[str, str]]:
+    with (BOARDS / "published" / FILES[paper]).open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def test_every_table_and_figure_of_the_paper_is_there() -> None:
+    assert set(NEEDED) <= {path.stem for path in TABLES}
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_every_name_in_a_table_is_known(path: Path) -> None:
+    table = read_table(path)
+    check_table(table, read_published(BOARDS / "published"))
+    assert table.notes and table.rows
+    assert {row.model for row in table.rows} - {""}
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_every_rule_claim_that_runs_here_is_shown_against_controls(path: Path) -> None:
+    """A claim that guided lines beat unguided ones has a control, unless its lines are not run here."""
+    table = read_table(path)
+    lines = table.lines()
+    for claim in table.claims:
+        guided = claim.text.startswith(("Rules help", "Rules find", "RGFT beats SSFT, in both"))
+        if guided and not any(row.needs for name in claim.better for row in lines[name]):
+            assert any("random" in name for name in claim.controls), claim.text
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_published_numbers_are_those_of_the_file(path: Path) -> None:
+    """Looked up again, in the CSV itself."""
+    table, published = read_table(path), read_published(BOARDS / "published")
+    for row in table.rows:
+        for task in row.tasks:
+            found = numbers_of(row, task, table.source, published)
+            wanted = {"table": table.source, "task": task, **row.published}
+            lines = [
+                line
+                for line in printed(wanted.pop("paper", "RuleRAG"))
+                if row.published and wanted.items() <= line.items()
+            ]
+            values = {OURS.get(line["metric"], line["metric"]): float(line["value"]) for line in lines}
+            assert len(values) == len(lines)
+            assert {ours: one.value for ours, one in found.items()} == values
+
+
+def test_two_numbers_for_one_cell_are_refused() -> None:
+    row = Row("r", "r", "r", "", {}, ("ruleqa_i",), published={"method": "RuleRAG-ICL"})
+    with pytest.raises(UserError, match="names two numbers"):
+        numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
+
+
+def test_a_number_of_table_2_is_as_printed() -> None:
+    """RuleRAG (arXiv:2410.22353), table 2, RuleRAG-FT on RuleQA-I: R@10 45.1, EM 20.5."""
+    published = {"method": "RuleRAG-FT", "generator": "RGFT-LLAMA2_7B"}
+    row = Row("r", "r", "r", "", {}, ("ruleqa_i",), published=published)
+    found = numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
+    assert (found["pooled_recall_contains"].value, found["em"].value) == (45.1, 20.5)

@@ -1,0 +1,215 @@
+"""BM25 against the formula restated in plain Python, and the index's life on disk."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.retrieval import bm25, make_retriever
+from lm_eval_rag.harness.retrieval.bm25 import BM25, tokenize
+
+
+def corpus_of(texts: list[str]) -> Corpus:
+    return Corpus.of(Passage(f"d{i}", text) for i, text in enumerate(texts))
+
+
+def restated(texts: list[str], query: str, k: int, k1: float, b: float) -> list[tuple[int, float]]:
+    """Lucene's BM25 over all documents (Kamphuis et al. 2020, table 1, "Lucene (accurate)"), ties by row."""
+
+    def split(text: str) -> list[str]:
+        return re.findall(r"\w+", text.lower())
+
+    documents = [Counter(split(text)) for text in texts]
+    lengths = [sum(document.values()) for document in documents]
+    average = sum(lengths) / len(lengths)
+    known = {token: sum(token in document for document in documents) for token in set(split(query))}
+    scored = []
+    for row, document in enumerate(documents):
+        score = 0.0
+        for token in split(query):
+            if token in document:
+                idf = math.log(1 + (len(texts) - known[token] + 0.5) / (known[token] + 0.5))
+                tf = document[token]
+                score += idf * tf / (tf + k1 * (1 - b + b * lengths[row] / average))
+        if score:
+            scored.append((-score, row))
+    return [(row, -score) for score, row in sorted(scored)[:k]]
+
+
+def random_texts(rng: random.Random, n: int) -> list[str]:
+    words = [f"w{i}" for i in range(40)]
+    weights = [1 / (i + 1) for i in range(40)]
+    return [" ".join(rng.choices(words, weights, k=rng.randint(0, 12))) for _ in range(n)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scores_are_the_formulas(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = random_texts(rng, rng.choice([1, 30, 400]))
+    texts.append("time 2014-05-03 w1")
+    k1, b = rng.choice([(0.9, 0.4), (1.5, 0.75), (0.0, 0.0), (2.0, 1.0)])
+    queries = [*random_texts(rng, 40), "", "unseen", "w1 w1 w1 w30", "on 2014-05-03 w1"]
+    for k in (1, 7, 1000):
+        for query, found in zip(queries, BM25(corpus_of(texts), k1=k1, b=b).search(queries, k), strict=True):
+            expected = dict(restated(texts, query, len(texts), k1, b))
+            assert len(found) == min(k, len(expected))
+            assert [score for _, score in found] == pytest.approx([expected[row] for row, _ in found], rel=1e-5)
+            ranked = sorted(expected.values(), reverse=True)
+            assert [score for _, score in found] == pytest.approx(ranked[: len(found)], rel=1e-5)
+
+
+def demo_corpus(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Corpus:
+    from lm_eval_rag.harness.data.corpus import open_corpus
+    from lm_eval_rag.tasks.ruleqa_demo.build import build
+
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(folder))
+    return open_corpus(build())
+
+
+def test_a_whole_corpus_ranks_as_restated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Long and short lists of documents a token, so that the search both prunes and does not."""
+    corpus = demo_corpus(monkeypatch, tmp_path)
+    texts, rng = list(corpus.texts), random.Random(0)
+    facts = [corpus.passage(rng.randrange(len(corpus))).fact for _ in range(5)]
+    queries = [f"Time 2034-01-01 what does {fact[0]} {fact[1]} ?" for fact in facts if fact]
+    queries += [f"{query} [Entity1, {facts[0][1]}, Entity2] leads to" for query in queries if facts[0]]
+    for query, found in zip(queries, BM25(corpus).search(queries, 10), strict=True):
+        expected = restated(texts, query, 10, 0.9, 0.4)
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)
+        clear = [row for row, score in expected if score > expected[-1][1] * (1 + 1e-5)]
+        assert set(clear) <= {row for row, _ in found}
+
+
+def test_pruning_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    corpus = demo_corpus(monkeypatch, tmp_path)
+    retriever, rng = BM25(corpus), random.Random(1)
+    queries = [corpus.texts[rng.randrange(len(corpus))] + " " + corpus.texts[rng.randrange(9)] for _ in range(60)]
+    answers = []
+    for cost in (0, 12, 10**9):  # always try to stop early, as measured, never
+        monkeypatch.setattr(bm25, "LOOKUP", cost)
+        answers.append(retriever.search(queries, 10))
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_scores_agree_with_bm25s_own() -> None:
+    import bm25s
+
+    rng = random.Random(3)
+    texts = [text or "w0" for text in random_texts(rng, 300)]
+    peer = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    peer.index([tokenize(text) for text in texts], show_progress=False)
+    for query in ("w0 w3", "w5 w6 w6", "w39"):
+        scores = peer.get_scores(tokenize(query))
+        found = BM25(corpus_of(texts)).search([query], 300)[0]
+        assert [score for _, score in found] == pytest.approx(sorted(scores[scores > 0], reverse=True), rel=1e-5)
+
+
+def test_ties_go_by_row() -> None:
+    texts = ["b x", "a x", "x a", "a x", "c"] * 4
+    found = BM25(corpus_of(texts)).search(["a", "x", "a b"], 6)
+    assert [row for row, _ in found[0]] == [1, 2, 3, 6, 7, 8]
+    assert [row for row, _ in found[1]] == [0, 1, 2, 3, 5, 6]
+    assert len({score for _, score in found[0]}) == 1
+    assert [row for row, _ in found[2]] == [0, 5, 10, 15, 1, 2]
+
+
+def test_results_depend_on_neither_batch_nor_k() -> None:
+    rng = random.Random(4)
+    texts, queries = random_texts(rng, 200), random_texts(rng, 30)
+    retriever = BM25(corpus_of(texts))
+    together = retriever.search(queries, 9)
+    assert together == [retriever.search([query], 9)[0] for query in queries]
+    assert together == retriever.search(queries[::-1], 9)[::-1]
+    assert [found[:4] for found in together] == retriever.search(queries, 4)
+    assert retriever.search([], 3) == []
+
+
+def test_an_iso_date_is_three_tokens_unless_whole() -> None:
+    assert tokenize("Time 2014 Évora's co-op, x_1.") == ["time", "2014", "évora", "s", "co", "op", "x_1"]
+    assert tokenize("2014-05-03") == ["2014", "05", "03"] and tokenize("2014-05-03", "whole") == ["2014-05-03"]
+    corpus = corpus_of(["on 2014-05-03 it", "on 2014-06-04 it", "on 2013-05-03 it"])
+    assert [row for row, _ in BM25(corpus, dates="whole").search(["2014-05-03"], 3)[0]] == [0]
+    assert [row for row, _ in BM25(corpus).search(["2014-05-03"], 3)[0]] == [0, 2, 1]
+
+
+def test_a_corpus_without_tokens_finds_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    corpus = corpus_of(["...", ""])
+    assert BM25(corpus).search(["anything"], 5) == [[]]
+    corpus.folder = tmp_path
+    assert BM25(corpus).search(["anything"], 5) == BM25(corpus).search(["anything"], 5) == [[]]
+
+
+def test_the_index_is_kept_mapped_and_mended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corpus = corpus_of(random_texts(random.Random(5), 100))
+    expected = BM25(corpus).search(["w1 w2"], 5)
+    corpus.folder = tmp_path
+    assert BM25(corpus).search(["w1 w2"], 5) == expected
+    (folder,) = tmp_path.iterdir()
+    kept = BM25(corpus)
+    assert kept.search(["w1 w2"], 5) == expected
+    assert isinstance(kept._index.weights.base, np.memmap) and not caplog.records
+    for harm in (
+        lambda: (folder / "weights.npy").write_bytes((folder / "weights.npy").read_bytes()[:-8]),
+        lambda: (folder / "rows.npy").write_bytes(b""),
+        lambda: (folder / "vocabulary.json").write_text('{"w1": 0'),
+        lambda: (folder / "starts.npy").unlink(),
+    ):
+        harm()
+        caplog.clear()
+        assert BM25(corpus).search(["w1 w2"], 5) == expected
+        assert "damaged" in caplog.text
+    BM25(corpus, k1=1.2)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corpus = corpus_of(["a b", "b c"])
+    corpus.folder = tmp_path / "file"
+    corpus.folder.write_text("in the way")
+    assert BM25(corpus).search(["c"], 1)[0][0][0] == 1
+    assert "could not be kept" in caplog.text
+
+
+def test_many_may_build_at_once(tmp_path: Path) -> None:
+    corpus = corpus_of(random_texts(random.Random(6), 200))
+    corpus.folder = tmp_path
+    assert corpus.texts
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: BM25(corpus).search(["w1 w2"], 5), range(16)))
+    assert all(one == found[0] for one in found)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_make_retriever_and_its_errors() -> None:
+    corpus = corpus_of(["a b", "b c"])
+    assert make_retriever("bm25", corpus, k1=1.2).search(["c"], 1)[0][0][0] == 1
+    for name, options, message in (
+        ("bm52", {}, "Did you mean 'bm25'"),
+        ("bm25", {"kk1": 1.0}, "Did you mean 'k1'"),
+        ("bm25", {"k1": "high"}, "give a number"),
+        ("bm25", {"b": 1.5}, r"b in \[0, 1\]"),
+        ("bm25", {"dates": "none"}, "Allowed: split, whole"),
+    ):
+        with pytest.raises(UserError, match=message):
+            make_retriever(name, corpus, **options)
+    with pytest.raises(UserError, match="k=0 is not allowed"):
+        BM25(corpus).search(["a"], 0)
+
+
+def test_the_fingerprint_names_settings_version_and_content() -> None:
+    one, other = corpus_of(["a b"]), corpus_of(["a c"])
+    prints = {BM25(one).fingerprint, BM25(other).fingerprint, BM25(one, k1=1).fingerprint}
+    prints.add(BM25(one, dates="whole").fingerprint)
+    assert len(prints) == 4
+    assert BM25(one).fingerprint == BM25(corpus_of(["a b"])).fingerprint
+    assert "bm25s=" in BM25(one).fingerprint

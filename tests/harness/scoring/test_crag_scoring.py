@@ -1,0 +1,294 @@
+"""CRAG's scores: conformance vectors, the order of the specification, the cut, formulas, and a run through lm_eval."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.record import RagText
+from lm_eval_rag.harness.plugin.task import RagTask
+from lm_eval_rag.harness.report.report_cli import rescore_main
+from lm_eval_rag.harness.scoring import score
+from lm_eval_rag.harness.scoring.crag import settle
+from lm_eval_rag.harness.scoring.judge import RulesJudge
+from lm_eval_rag.harness.scoring.judge.panel import Panel, Response, verdict_faults
+from lm_eval_rag.harness.scoring.truncate import WHOLE, tokenizer_cut, words_cut
+from lm_eval_rag.harness.scoring.verdict import VERDICT, Verdict
+
+VECTORS = json.loads(Path(__file__).with_name("crag_vectors.json").read_text(encoding="utf-8"))
+PANEL = Panel((RulesJudge(),), words_cut(), True)
+
+
+def word(verdict: Verdict) -> str:
+    return "missing" if verdict.missing else "correct" if verdict.correct == 1 else "wrong"
+
+
+def test_there_are_enough_vectors_of_every_rule() -> None:
+    vectors = VECTORS["vectors"]
+    assert len(vectors) >= 120 and len({v["id"] for v in vectors}) == len(vectors)
+    assert {v["specification"] for v in vectors} == {"correct", "missing", "wrong", "judge"}
+    assert all(v["specification"] in ("judge", v["rules_judge"]) for v in vectors)
+
+
+@pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda v: v["id"])
+def test_vector(vector: dict[str, Any]) -> None:
+    response = Response(vector["question"], tuple(vector["answers"]), vector["prediction"])
+    verdict = PANEL.verdicts([response])[response]
+    assert word(verdict) == vector["rules_judge"], (vector["rule"], verdict)
+    assert (verdict.rule == "judge") == (vector["specification"] == "judge")
+    doc = {"query": vector["question"], "answers": vector["answers"], VERDICT: verdict.record()}
+    assert verdict_faults(json.loads(json.dumps(doc)), vector["prediction"]) == []
+
+
+@pytest.mark.parametrize("total", VECTORS["scores"], ids=str)
+def test_mean_of_scores_is_the_formula(total: dict[str, float]) -> None:
+    """(2 correct + missing) / n - 1, from single verdicts; a half is two judges who disagree."""
+    n, right, missing = int(total["n"]), total["correct"], int(total["missing"])
+    marks = [1.0] * math.floor(right) + [0.5] * int(2 * (right % 1))
+    verdicts = [Verdict("missing", 0.0)] * missing + [Verdict("judge", mark) for mark in marks]
+    verdicts += [Verdict("judge", 0.0)] * (n - len(verdicts))
+    scores = [score({"answers": ["x"], VERDICT: v.record()}, "y", None) for v in verdicts]
+    assert sum(s["crag_score"] for s in scores) / n == pytest.approx(total["score"])
+    assert (2 * right + missing) / n - 1 == pytest.approx(total["score"])
+    for s in scores:
+        assert s["crag_correct"] + s["crag_missing"] + s["crag_hallucination"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("human", VECTORS["human"], ids=str)
+def test_human_scale(human: dict[str, Any]) -> None:
+    assert score({"answers": ["x"], "_label": human["label"]}, "y", None)["crag_human"] == human["score"]
+    assert "crag_human" not in score({"answers": ["x"]}, "y", None)
+
+
+def test_unjudged_is_unscored_and_never_wrong() -> None:
+    failed = Verdict("judge", None, judges=("gpt",), why="no verdict")
+    scores = score({"answers": ["x"], VERDICT: failed.record()}, "y", {"seconds": 1.0})
+    assert not {"crag_correct", "crag_missing", "crag_hallucination", "crag_score", "acc_lm"} & set(scores)
+    assert scores["em"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("judges", "wanted"), [(("rules",), None), (("gpt",), 0.5), (("gpt", "rules"), None), (("gpt", "llama"), 0.5)]
+)
+def test_acc_lm_is_for_models_alone(judges: tuple[str, ...], wanted: float | None) -> None:
+    doc = {"answers": ["x"], VERDICT: Verdict("judge", 0.5, judges=judges).record()}
+    assert score(doc, "y", None).get("acc_lm") == wanted
+    missing = {"answers": ["x"], VERDICT: Verdict("missing", 0.0, judges=judges).record()}
+    assert score(missing, "", None).get("acc_lm") == (None if wanted is None else 0.0)
+    assert "acc_lm" not in score({"answers": ["x"]}, "x", None)
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(0.0, 1.0), (30.0, 1.0), (30.1, 0.0), (None, None)])
+def test_time_limit(seconds: float | None, wanted: float | None) -> None:
+    record = {} if seconds is None else {"seconds": seconds}
+    verdict = Verdict("exact", 1.0, crag=True)
+    assert score({"answers": ["x"], VERDICT: verdict.record()}, "x", record).get("within_30s") == wanted
+    assert "within_30s" not in score({"answers": ["x"]}, "x", record)
+
+
+def restated(answers: list[str], given: str, crag: bool) -> str:
+    """The specification once more, without a cut, as nested questions."""
+    low = given.lower().replace("’", "'")
+    if "i don't know" in low or not given.strip():
+        return "missing"
+    if any(given.lower().split() == answer.lower().split() for answer in answers):
+        return "correct"
+    for answer in answers if crag else ():
+        if "invalid" in low and "invalid" in answer.lower():
+            return "correct"
+    if crag and all(("invalid" in low) != ("invalid" in answer.lower()) for answer in answers):
+        return "wrong"
+    return "judge"
+
+
+def test_specification_is_its_restatement() -> None:
+    texts = [
+        "Paris",
+        "paris ",
+        "invalid question",
+        "Invalid: no such city",
+        "I don't know",
+        "Lyon",
+        "",
+        "I DON’T know, invalid",
+    ]
+    seen = set()
+    for n, crag in itertools.product((1, 2), (True, False)):
+        for *answers, given in itertools.product(texts[:4], *[texts[:4]] * (n - 1), texts):
+            verdict = settle(answers, given, crag=crag)
+            wanted = restated(answers, given, crag)
+            assert ("judge" if verdict is None else word(verdict)) == wanted, (answers, given, crag)
+            seen.add(wanted)
+    assert seen == {"missing", "correct", "wrong", "judge"}
+    assert settle(["Paris"], "Paris", abstained=True) == Verdict("missing", 0.0)
+
+
+def test_words_cut_keeps_a_prefix() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        text = "".join(rng.choice("ab1é $.,'’\n\t🦙") for _ in range(rng.randint(0, 60)))
+        limit = rng.randint(1, 12)
+        kept = words_cut(limit)(text)
+        marks = [c for c in text if not c.isspace()]
+        assert text.startswith(kept)
+        assert words_cut(limit)(kept) == kept
+        if len(marks) <= limit:
+            assert kept == text
+    assert words_cut(3)("one two, three four") == "one two,"
+    assert WHOLE("a b c") == "a b c"
+
+
+def test_llama_cut_on_the_real_tokenizer(mirror: Path | None) -> None:
+    if mirror is None or not (mirror / "crag/tokenizer/tokenizer.json").is_file():
+        pytest.skip("needs the mirror's crag/tokenizer")
+    tokenizers = pytest.importorskip("tokenizers")
+    file = mirror / "crag/tokenizer/tokenizer.json"
+    cut, peer = tokenizer_cut(file), tokenizers.Tokenizer.from_file(str(file))
+    assert cut.name == "tokenizer.json 8eea70c4 75"
+    rng = random.Random(1)
+    vocabulary = ["Redfern", "the", "2023-10-20,", "$26.72", "naïve", "I", "don't", "know", "东京", "-", "\n"]
+    for _ in range(60):
+        text = " ".join(rng.choice(vocabulary) for _ in range(rng.randint(1, 120)))
+        ids = peer.encode(text, add_special_tokens=False).ids
+        kept = cut(text)
+        assert text.startswith(kept) and (len(ids) > 75 or kept == text)
+        if len(ids) > 75:
+            assert peer.decode(ids[:75]).strip("�") in (kept, kept.strip(), kept[:-1])
+    assert cut("🦙" * 40).startswith("🦙" * 15)
+
+
+def test_bad_tokenizers(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    with pytest.raises(UserError, match="cannot be read"):
+        tokenizer_cut(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is no tokenizer\.json"):
+        tokenizer_cut(tmp_path / "bad.json")
+    with pytest.raises(UserError, match="limit=0"):
+        words_cut(0)
+
+
+@pytest.fixture(autouse=True)
+def no_env_info(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # seconds a run, of no interest here
+
+
+ROWS = [
+    {"id": "c0", "query": "Which film won?", "answers": ["The Glass Harbour"], "gives": "It was The Glass Harbour."},
+    {"id": "c1", "query": "How many?", "answers": ["23", "25"], "gives": "twenty-five"},
+    {"id": "c2", "query": "When?", "answers": ["invalid question"], "gives": "In 2011"},
+    {"id": "c3", "query": "Who?", "answers": ["Ada Quill"], "gives": "I don't know"},
+    {"id": "c4", "query": "Where?", "answers": ["Teth"], "gives": "so " * 75 + "I don't know"},
+]
+
+
+class CragLike(RagTask):
+    """A task as CRAG's are: judged by default, predictions cut."""
+
+    judge = "rules"
+    crag = True
+
+    def cut(self) -> Any:
+        return words_cut()
+
+    def download(self, *args: Any, **kwargs: Any) -> None:
+        from datasets import Dataset
+
+        self.dataset = {"test": Dataset.from_list([{**row, "corpus": None} for row in ROWS])}
+
+
+def run(folder: Path, metadata: Mapping[str, Any], *, plain: bool = False, **options: Any) -> dict[str, Any]:
+    from lm_eval import simple_evaluate
+    from lm_eval.api.model import LM
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
+    class Model(LM):  # type: ignore[misc]
+        def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+            texts = [request.doc["gives"] for request in requests]
+            return texts if plain else [RagText(text, {"answer": text, "seconds": 2.0}) for text in texts]
+
+        def loglikelihood(self, requests: list[Any]) -> Any:
+            raise AssertionError
+
+        loglikelihood_rolling = loglikelihood
+
+    config = {
+        "task": "crag_like",
+        "test_split": "test",
+        "doc_to_text": "{{query}}",
+        "doc_to_target": "{{answers[0]}}",
+        "output_type": "generate_until",
+        "generation_kwargs": {"until": ["\n\n"], "max_gen_toks": 100},
+        "metadata": {"version": 1, **metadata},
+    }
+    tracker = EvaluationTracker(output_path=str(folder))
+    tracker.general_config_tracker.model_name_sanitized = "m"
+    manager = TaskManager(include_defaults=False)
+    found = simple_evaluate(model=Model(), tasks=[CragLike(config=config)], task_manager=manager, **options)
+    samples = found.pop("samples")
+    tracker.save_results_aggregated(results=found, samples=samples)
+    tracker.save_results_samples(task_name="crag_like", samples=samples["crag_like"])
+    return {"results": found["results"]["crag_like"], "samples": samples["crag_like"], "configs": found["configs"]}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_through_lm_eval(tmp_path: Path, plain: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(
+        json.dumps({**{"question": "Who?", "answers": ["x"], "prediction": "I don't know"}, "label": "missing"})
+    )
+    found = run(tmp_path / "out", {"labels": str(labels)}, plain=plain)
+    results = found["results"]
+    assert results["crag_score,none"] == pytest.approx((2 * 2 + 1) / 5 - 1)
+    assert results["crag_correct,none"] == pytest.approx(0.4) and results["crag_missing,none"] == pytest.approx(0.2)
+    assert results["crag_score_stderr,none"] > 0
+    assert results["crag_human,none"] == 0.0
+    assert ("within_30s,none" in results) != plain
+    assert "acc_lm,none" not in results
+    rules = {sample["doc"]["id"]: sample["doc"]["_judge"]["rule"] for sample in found["samples"]}
+    assert rules == {"c0": "judge", "c1": "judge", "c2": "one invalid", "c3": "missing", "c4": "judge"}
+    assert found["configs"]["crag_like"]["metadata"]["judges"][0]["name"] == "rules"
+    assert found["configs"]["crag_like"]["metadata"]["cut"] == "words 75"
+    assert rescore_main([str(tmp_path / "out")]) == 0, capsys.readouterr().out
+
+
+def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, {})
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    good = {line["doc"]["id"]: line["doc"]["_judge"] for line in lines}
+    changes = [
+        ("c4", {"correct": 1.0, "said": [1.0]}, "they give 0.0"),
+        ("c4", {"correct": 1.0}, "is not the mean"),
+        ("c2", {"rule": "judge", "correct": 1.0, "said": [1.0]}, "the specification says 'one invalid'"),
+        ("c3", {"correct": 1.0}, "missing is given as 1.0"),
+        ("c4", {"kept": 10_000}, "characters, not"),
+    ]
+    for id_, change, says in changes:
+        line = next(line for line in lines if line["doc"]["id"] == id_)
+        doc = {**line["doc"], "_judge": {**good[id_], **change}}
+        faults = verdict_faults(doc, line["filtered_resps"][0])
+        assert any(says in fault for fault in faults), (change, faults)
+        written = [{**other, "doc": doc} if other is line else other for other in lines]
+        file.write_text("".join(json.dumps(one) + "\n" for one in written))
+        assert rescore_main([str(tmp_path)]) == 1
+        assert says in capsys.readouterr().out
+
+
+def test_judge_off_predict_only_and_failures(tmp_path: Path) -> None:
+    off = run(tmp_path / "off", {"judge": "off"})
+    assert off["results"]["crag_correct,none"] == 0.0  # exact match alone
+    assert all("_judge" not in sample["doc"] for sample in off["samples"])
+    only = run(tmp_path / "only", {}, predict_only=True)
+    assert all("_judge" not in sample["doc"] for sample in only["samples"])
+    with pytest.raises(UserError, match="second_judge"):
+        run(tmp_path / "bad", {"judge": "off", "second_judge": "rules"})

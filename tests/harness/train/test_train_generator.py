@@ -1,0 +1,224 @@
+"""Fine-tuning a tiny generator on ruleqa_demo: what is learnt, what stays, going on after a kill, bad input."""
+
+import json
+import multiprocessing
+import time
+from dataclasses import replace
+
+import pytest
+
+from lm_eval_rag.harness.checkpoints.note import read_note
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.plugin.arguments import read_arguments
+from lm_eval_rag.harness.train import generator_model
+from lm_eval_rag.harness.train.generator import train_generator
+from lm_eval_rag.harness.train.generator_model import Loaded
+from lm_eval_rag.harness.train.generator_outcome import Outcome
+from lm_eval_rag.harness.train.generator_settings import Settings
+from lm_eval_rag.harness.train.presets import Preset
+from lm_eval_rag.methods.rulerag_ft import rulerag_ft
+from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=False, eval_every=1)
+
+
+def settings_of(base, **changes):
+    options = {key: changes.pop(key) for key in ("rows", "dev", "seed", "mode", "dtype") if key in changes}
+    given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
+    return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
+
+
+def train(base, out, **changes):
+    given = {"retriever": "bm25", "generator": "tiny", "documents": 2, "n_rules": 1}
+    setup = read_arguments("rulerag_ft", rulerag_ft, given)
+    return train_generator(settings_of(base, **changes), setup, {"ruleqa_demo": build_demo()}, out)
+
+
+def weights(folder):
+    from safetensors.torch import load_file
+
+    return load_file(next(folder.glob("*model.safetensors")))
+
+
+@pytest.fixture(scope="module")
+def done(little_llama, tmp_path_factory):
+    """A finished run in full."""
+    out = tmp_path_factory.mktemp("done") / "run"
+    return out, train(little_llama, out)
+
+
+# --- what is learnt
+
+
+def test_it_learns_its_rows_by_heart(little_llama, tmp_path):
+    train(little_llama, tmp_path / "run", epochs=20, eval_every=20, rows=4, learning_rate=0.02)
+    losses = [row["loss"] for row in json.loads((tmp_path / "run" / "curves.json").read_text()) if "loss" in row]
+    assert len(losses) == 20 and losses[-1] < 0.75 * losses[0]
+
+
+# --- what stays
+
+
+def test_the_folder_is_a_transformers_folder_with_its_history(done, little_llama):
+    out, results = done
+    note = read_note(out)
+    assert (note.kind, note.mode, note.prompt, note.seed) == ("generator", "rgft", "ruleqa-1", 0)
+    assert note.tasks == ("ruleqa_demo",) and note.corpora[0].startswith("ruleqa_demo/")
+    assert note.settings["preset"]["learning_rate"] == 5e-3 and note.settings["retriever"] == ["bm25", {}]
+    assert note.settings["parameters"] == {"documents": 2, "n_rules": 1} and note.results == results
+    assert results["rows"] == 8 and results["dev_rows"] == 3 and results["dropped_documents"] == 0
+    curve = json.loads((out / "curves.json").read_text())
+    assert [row["epoch"] for row in curve if "dev_em" in row] == [0, 1, 2]
+    assert not (out / "state").exists()
+    assert any(
+        not torch.equal(a, b) for a, b in zip(weights(out).values(), weights(little_llama).values(), strict=True)
+    )
+    answers = LMGenerator(ModelSpec("hf", {"pretrained": str(out)}, device="cpu")).generate(["a"], Decoding(), [0])
+    assert isinstance(answers[0], str)
+
+
+def test_the_picture_of_the_curves(done):
+    pytest.importorskip("matplotlib")
+    assert (done[0] / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_finished_run_is_not_repeated_and_another_is_refused(done, little_llama, monkeypatch):
+    out, results = done
+    with pytest.raises(UserError, match=r"holds a run with other settings \(seed\).*another --out"):
+        train(little_llama, out, seed=1)
+    monkeypatch.setattr(generator_model, "_base", None)  # not even loaded
+    assert train(little_llama, out) == results
+
+
+def test_a_folder_of_somebody_else_is_refused(little_llama, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(UserError, match=r"is not empty and holds no run of ours"):
+        train(little_llama, tmp_path)
+
+
+def test_the_best_of_equals_is_the_first(done):
+    out, results = done
+    curve = [row for row in json.loads((out / "curves.json").read_text()) if row.get("dev_em") is not None]
+    best = max(row["dev_em"] for row in curve if row["step"])
+    assert results["dev_em"] == best
+    assert results["step"] == next(row["step"] for row in curve if row["step"] and row["dev_em"] == best)
+
+
+def test_the_dev_score_is_exact_match_in_percent_and_the_best_checkpoint_stays(little_llama, tmp_path, monkeypatch):
+    looked, kept = [], []
+
+    def answer(self, rows, decoding):
+        looked.append(decoding)
+        right = {0: 0, 1: 2, 2: 1}[len(looked) - 1]  # of three, at each look
+        return [row.question.answers[0].upper() if i < right else "Nobody" for i, row in enumerate(rows)]
+
+    monkeypatch.setattr(Loaded, "answer", answer)
+    monkeypatch.setattr(Outcome, "keep", lambda self, model, *rest: kept.append(rest[-1]["dev_em"]))
+    results = train(little_llama, tmp_path / "run")
+    assert (results["dev_em_before"], results["dev_em"], results["epoch"]) == (0, 66.67, 1)
+    assert kept == [66.67] and looked[0].max_tokens == 32 and looked[0].stop == ("\n",)
+
+
+def test_an_adapter_leaves_the_base_as_it_is_and_names_it(little_llama, tmp_path):
+    before = weights(little_llama)
+    train(little_llama, tmp_path / "run", lora=True, epochs=1)
+    assert all(torch.equal(value, before[name]) for name, value in weights(little_llama).items())
+    adapter = weights(tmp_path / "run")
+    assert all("lora" in name for name in adapter) and any(
+        value.abs().max() > 0 for n, value in adapter.items() if "_B" in n
+    )
+    config = json.loads((tmp_path / "run" / "adapter_config.json").read_text())
+    assert (config["base_model_name_or_path"], config["r"], config["lora_alpha"]) == (str(little_llama), 8, 32)
+    generator = LMGenerator(ModelSpec("hf", {"peft": str(tmp_path / "run")}, device="cpu"))  # the base is named by it
+    assert isinstance(generator.generate(["a"], Decoding(), [0])[0], str) and generator.prompt_version == "ruleqa-1"
+
+
+def test_four_bits(wider_llama, tmp_path):
+    results = train(wider_llama, tmp_path / "run", lora=True, four_bit=True, epochs=1, rows=4, dtype="bfloat16")
+    assert results["step"] == 1 and all("lora" in name for name in weights(tmp_path / "run"))
+
+
+# --- kills and numbers that are none
+
+
+def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done, tmp_path, monkeypatch):
+    out, looks = tmp_path / "run", []
+
+    def hang(self, rows, decoding):
+        looks.append(1)
+        if len(looks) == 3:  # in the second epoch, after the first was saved
+            time.sleep(600)
+        return ["" for _ in rows]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loaded, "answer", hang)
+        child = multiprocessing.get_context("fork").Process(target=train, args=(little_llama, out))
+        child.start()
+        end = time.monotonic() + 120
+        while not list(out.glob("state/checkpoint-2/trainer_state.json")) and time.monotonic() < end:
+            time.sleep(0.05)
+        child.kill()
+        child.join()
+    torn = out / "state" / "checkpoint-9"
+    torn.mkdir()
+    results = train(little_llama, out)
+    assert not torn.exists() and results["finished"] and results["rows"] == 8
+    curve = json.loads((out / "curves.json").read_text())
+    assert [row["epoch"] for row in curve if "dev_em" in row] == [0, 1, 2]  # the first two from before the kill
+    unbroken = json.loads((done[0] / "curves.json").read_text())
+    assert [row["loss"] for row in curve if "loss" in row] == [row["loss"] for row in unbroken if "loss" in row]
+    for name, value in weights(out).items():
+        assert torch.equal(value, weights(done[0])[name])
+
+
+def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(little_llama, tmp_path, monkeypatch):
+    keep = Outcome.keep
+
+    def keep_and_spoil(self, model, *rest):
+        keep(self, model, *rest)
+        with torch.no_grad():
+            next(model.parameters()).fill_(float("nan"))
+
+    monkeypatch.setattr(Outcome, "keep", keep_and_spoil)
+    with pytest.raises(UserError, match=r"The loss at step 3 is nan: training stops.*lower --learning-rate"):
+        train(little_llama, tmp_path / "run")
+    assert all(value.isfinite().all() for value in weights(tmp_path / "run").values())
+    assert read_note(tmp_path / "run").results["finished"] is False
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": 0}, "rows=0 is not allowed"),
+        ({"epochs": 0}, "epochs=0 is not allowed"),
+        ({"learning_rate": 0.0}, "learning_rate=0.0 is not allowed"),
+        ({"four_bit": True}, "give --lora"),
+    ],
+)
+def test_settings_out_of_range(changes, message):
+    with pytest.raises(UserError, match=message):
+        settings_of("tiny", **changes).check()
+
+
+def test_a_base_model_that_is_missing(tmp_path):
+    with pytest.raises(UserError, match=r"The base model '.*nowhere' cannot be loaded.*--base tiny"):
+        train(tmp_path / "nowhere", tmp_path / "run")
+
+
+def test_long_prompts_drop_documents_which_are_counted(little_llama, tmp_path):
+    results = train(little_llama, tmp_path / "run", sequence_length=345, epochs=1)
+    assert 0 < results["dropped_documents"] <= 2 * 11 and results["prompts_with_dropped_documents"] <= 11
+
+
+def test_no_prompt_fits(little_llama, tmp_path):
+    with pytest.raises(UserError, match=r"No prompt fits into 18 tokens.*--sequence-length"):
+        train(little_llama, tmp_path / "run", sequence_length=50)

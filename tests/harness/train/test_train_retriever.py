@@ -1,0 +1,272 @@
+"""Training of query towers: the loss restated, negatives, what is learnt, seeds, a kill, bad input."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from lm_eval_rag.harness.checkpoints.note import read_note
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.retrieval import make_retriever
+from lm_eval_rag.harness.retrieval.encoders import PRESETS
+from lm_eval_rag.harness.train.contrastive import Part, batches, documents_of, loss
+from lm_eval_rag.harness.train.retriever import train_retriever
+from lm_eval_rag.harness.train.rows import Example
+from lm_eval_rag.harness.train.settings import Settings
+from lm_eval_rag.harness.train.train_cli import train_main
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+QUICK = Settings(epochs=3, batch_size=16, hard=2, dev=20, eval_every=1, device="cpu")
+RELATIONS = {"w30": "w31", "w32": "w33", "w34": "w35"}  # head: body, in words that little_bert knows
+
+
+def write_corpus(cache: Path, n: int = 120, seed: int = 0) -> str:
+    """A corpus in which an answer is never stated through the head, and other relations distract."""
+    draw = np.random.default_rng(seed)
+    folder = cache / "made" / f"seed{seed}"
+    folder.mkdir(parents=True)
+    names = [f"w{i % 20} w{20 + i % 7}" for i in range(40)]
+    facts, asked = [], []
+    for i in range(n):
+        head = list(RELATIONS)[i % 3]
+        subject, answer, wrong = draw.choice(names, 3, replace=False)
+        facts += [(subject, RELATIONS[head], answer), (subject, head, wrong), (wrong, RELATIONS[head], subject)]
+        asked.append(
+            {"text": f"what does {subject} {head} ?", "subject": subject, "relation": head, "answers": [answer]}
+        )
+    facts = sorted(set(facts))
+    documents = [
+        {"id": f"d{i:04}", "text": f"{s} {r} {o}.", "subject": s, "relation": r, "object": o, "time": None}
+        for i, (s, r, o) in enumerate(facts)
+    ]
+    rules = [
+        {"head": h, "body": b, "support": 9, "body_support": 10, "confidence": 0.9, "repeat": False}
+        for h, b in RELATIONS.items()
+    ]
+    pl.DataFrame(documents, schema_overrides={"time": pl.String}).write_parquet(folder / "corpus.parquet")
+    pl.DataFrame(rules).write_parquet(folder / "rules.parquet")
+    pl.DataFrame(asked).write_parquet(folder / "retriever_train.parquet")
+    (folder / "meta.json").write_text(json.dumps({"task": "made", "hash": f"seed{seed}"}))
+    return f"made/seed{seed}"
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    return {"made": write_corpus(tmp_path / "cache")}
+
+
+def test_loss_is_equation_3() -> None:
+    draw = np.random.default_rng(0)
+    queries, documents = draw.standard_normal((3, 4)), draw.standard_normal((5, 4))
+    allowed = draw.random((3, 5)) < 0.6
+    np.fill_diagonal(allowed, True)
+    total = 0.0
+    for i in range(3):
+        scores = [math.exp(documents[j] @ queries[i] / 0.1) for j in range(5) if allowed[i, j] and j != i]
+        positive = math.exp(documents[i] @ queries[i] / 0.1)
+        total += -math.log(positive / (positive + sum(scores)))
+    found = loss(torch.tensor(queries), torch.tensor(documents), torch.tensor(allowed), 0.1)
+    assert float(found) == pytest.approx(total / 3)
+
+
+def test_no_document_that_states_a_gold_answer_is_a_negative() -> None:
+    group = [
+        Example("a", (1, 2), frozenset({1, 2, 9})),
+        Example("b", (9,), frozenset({9})),
+        Example("c", (4,), frozenset({4})),
+    ]
+    part = Part("t", None, None, group, [], [[5], [], [6, 7]])  # type: ignore[arg-type]
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        rows, allowed = documents_of(part, [0, 1, 2], 2, draw)
+        assert rows[0] in (1, 2) and rows[1:3] == [9, 4] and len(rows) == 7 and set(rows[3:]) <= {5, 6, 7}
+        assert allowed.tolist() == [
+            [j == i or row not in group[i].stating for j, row in enumerate(rows)] for i in range(3)
+        ]
+
+
+def test_an_epoch_has_every_example_once_and_batches_of_one_part() -> None:
+    parts = [Part(str(n), None, None, [None] * n, [], []) for n in (5, 8)]  # type: ignore[arg-type,list-item]
+    found = batches(parts, 3, 0, 0)
+    assert sorted((p, row) for p, rows in found for row in rows) == [
+        (p, r) for p, n in ((0, 5), (1, 8)) for r in range(n)
+    ]
+    assert found == batches(parts, 3, 0, 0) != batches(parts, 3, 0, 1)
+
+
+@pytest.mark.parametrize("mode", ["rgft", "ssft"])
+def test_the_static_tower_learns_and_seeds_are_honoured(corpora: dict[str, str], tmp_path: Path, mode: str) -> None:
+    settings = replace(QUICK, mode=mode, epochs=8)  # type: ignore[arg-type]
+    results = train_retriever(settings, corpora, tmp_path / "a")
+    assert results["mean"] > results["before"] or results["before"] == 1
+    train_retriever(settings, corpora, tmp_path / "b")
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
+    assert weights[0] == weights[1]
+    note = read_note(tmp_path / "a")
+    assert note and (note.kind, note.mode, note.corpora) == ("retriever", mode, ("made/seed0",))
+    assert note.settings["epochs"] == 8 and note.results["mean"] == results["mean"]
+    curves = json.loads((tmp_path / "a" / "curves.json").read_text())
+    assert {"loss", "dev recall@10 made"} <= {name for row in curves for name in row}
+    tuned = make_retriever("static", open_corpus("made/seed0"), adapter=str(tmp_path / "a"))
+    base = make_retriever("static", open_corpus("made/seed0"), adapter="base")
+    alone = "what does w1 w21 w30 ?"
+    guided = f"{alone} [Entity1, w31, Entity2] leads to [Entity1, w30, Entity2]"
+    assert (tuned.search([alone], 5) != base.search([alone], 5)) == (mode == "ssft")  # what was not trained stays
+    assert (tuned.search([guided], 5) != base.search([guided], 5)) == (mode == "rgft")
+
+
+def test_a_killed_run_goes_on_and_ends_alike(corpora: dict[str, str], tmp_path: Path) -> None:
+    whole = replace(QUICK, epochs=6)
+    train_retriever(whole, corpora, tmp_path / "whole")
+    script = (
+        "from dataclasses import replace; from pathlib import Path; import time\n"
+        "from lm_eval_rag.harness.train import contrastive, state\n"
+        "from lm_eval_rag.harness.train.retriever import train_retriever\n"
+        "from lm_eval_rag.harness.train.settings import Settings\n"
+        "kept = state.State.keep\n"
+        "def slow(self, *a, now): kept(self, *a, now=now); time.sleep(30 if self.position >= (2, 0) else 0)\n"
+        "state.State.keep = slow\n"
+        f"train_retriever({whole!r}, {corpora!r}, Path({str(tmp_path / 'cut')!r}))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    deadline, path = time.monotonic() + 120, tmp_path / "cut" / "state.pt"
+    while time.monotonic() < deadline:
+        if path.is_file() and torch.load(path, weights_only=True)["position"] >= (2, 0):
+            break
+        time.sleep(0.2)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert path.is_file() and read_note(tmp_path / "cut") is None
+    with pytest.raises(UserError, match="other settings"):
+        train_retriever(replace(whole, learning_rate=0.5), corpora, tmp_path / "cut")
+    train_retriever(whole, corpora, tmp_path / "cut")
+    for name in ("model.safetensors", "curves.json"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not path.exists()
+
+
+def test_nan_loss_stops_and_keeps_the_last_good_tower(corpora: dict[str, str], tmp_path: Path, monkeypatch) -> None:
+    from lm_eval_rag.harness.train import contrastive
+
+    real, calls = contrastive.loss, []
+
+    def broken(*given):
+        calls.append(1)
+        return real(*given) * (math.nan if len(calls) > 12 else 1)
+
+    monkeypatch.setattr(contrastive, "loss", broken)
+    with pytest.raises(UserError, match=r"loss is NaN at step 12.*best tower so far, after 1 epochs.*learning-rate"):
+        train_retriever(QUICK, corpora, tmp_path / "out")
+    assert make_retriever("static", open_corpus("made/seed0"), adapter=str(tmp_path / "out")).search(["w1"], 1)
+    assert read_note(tmp_path / "out") is None
+
+
+def test_command_line(corpora: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = []
+
+    def build(task: str) -> str:
+        asked.append(task)
+        return corpora["made"]
+
+    given = ["retriever", "--task", "made", "--out", str(tmp_path / "out"), "--epochs", "1", "--device", "cpu"]
+    assert train_main([*given, "--seed", "0"], build=build) == 0
+    assert asked == ["made"] and "dev recall@10" in capsys.readouterr().out
+    with pytest.raises(UserError, match="finished checkpoint"):
+        train_main(given, build=build)
+
+
+@pytest.mark.parametrize(
+    "change", [{"epochs": 0}, {"temperature": 0.0}, {"learning_rate": -1.0}, {"seed": -1}, {"lora": True}, {"rows": 0}]
+)
+def test_settings_out_of_range(change: dict, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"not allowed|transformer"):
+        train_retriever(replace(QUICK, **change), {}, tmp_path)
+
+
+@pytest.fixture
+def encoder(little_bert: Path, tmp_path: Path) -> str:
+    """The same BERT with a tokenizer that knows its words (transformers 5 takes them as ``vocab`` alone)."""
+    transformers = pytest.importorskip("transformers")
+    folder = Path(shutil.copytree(little_bert, tmp_path / "encoder"))
+    words = (folder / "vocab.txt").read_text().split("\n")
+    vocab = {word: number for number, word in enumerate(words)}
+    transformers.BertTokenizerFast(vocab=vocab, model_max_length=64).save_pretrained(folder)
+    return str(folder)
+
+
+DENSE = replace(QUICK, epochs=1, hard=0, learning_rate=1e-2, eval_every=1)
+
+
+def pooled(kind: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A preset as DPR's, of two encoders, or SimCSE's, one BERT through its pooling layer."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    folders = {"simcse": encoder}
+    if kind == "dpr":
+        config = transformers.DPRConfig.from_pretrained(encoder, initializer_range=0.5)
+        for seed, tower in enumerate(("Question", "Context")):
+            folders[tower] = str(shutil.copytree(encoder, tmp_path / tower))
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                getattr(transformers, f"DPR{tower}Encoder")(config).save_pretrained(folders[tower])
+    preset = PRESETS[kind]
+    ours = replace(preset, model=folders.get("Question", encoder), document_model=folders.get("Context"))
+    monkeypatch.setitem(PRESETS, kind, ours)
+    return kind
+
+
+@pytest.mark.parametrize("kind", ["mean", "simcse", "dpr"])
+@pytest.mark.parametrize("lora", [True, False])
+def test_transformer_towers_are_taken_by_the_dense_retriever(
+    corpora, encoder: str, tmp_path: Path, lora: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sentence_transformers", "peft", "faiss"):
+        pytest.importorskip(name)
+    if kind != "mean":
+        encoder = pooled(kind, encoder, tmp_path, monkeypatch)
+    settings = replace(DENSE, encoder=encoder, lora=lora)
+    train_retriever(settings, corpora, tmp_path / "out")
+    corpus = open_corpus("made/seed0")
+    base = make_retriever("dense", corpus, model=encoder, device="cpu")
+    tuned = make_retriever("dense", corpus, model=encoder, adapter=str(tmp_path / "out"), device="cpu")
+    asked = ["what does w1 w21 w30 ?"]
+    assert tuned.search(asked, 5) != base.search(asked, 5)
+    assert (tmp_path / "out" / "adapter_config.json").is_file() == lora
+    assert (tmp_path / "out" / "modules.json").is_file() == (kind == "mean" and not lora)
+    # What was saved is what was measured: the dev recall of the note is that of the retriever over the checkpoint.
+    from lm_eval_rag.harness.train.contrastive import dev_recall
+    from lm_eval_rag.harness.train.rows import read_questions, split
+
+    class Asked:
+        def search(self, part: int, texts: list[str], k: int):
+            return tuned.search(texts, k)
+
+    _, dev = split(read_questions(corpus, 3), 20, 0)
+    measured = dev_recall(Asked(), [Part("made", corpus, None, [], dev, [])])  # type: ignore[arg-type]
+    note = read_note(tmp_path / "out")
+    assert note and measured["made"] == pytest.approx(note.results["recalls"]["made"], abs=0.051)
+
+
+def test_base_models_that_cannot_be_trained(corpora: dict[str, str], encoder: str, tmp_path: Path) -> None:
+    for name in ("sentence_transformers", "peft", "faiss"):
+        pytest.importorskip(name)
+    with pytest.raises(UserError, match="neither a folder here nor to be had"):
+        train_retriever(replace(DENSE, encoder="no/such-model"), corpora, tmp_path / "x")
+    broken = shutil.copytree(encoder, tmp_path / "unpadded")
+    path = broken / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pad_token": None}))
+    with pytest.raises(UserError, match="no padding token"):
+        train_retriever(replace(DENSE, encoder=str(broken)), corpora, tmp_path / "y")
