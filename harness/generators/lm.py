@@ -1,22 +1,25 @@
 """Any lm_eval model as a generator, by composition: ``generator=hf,gen_pretrained=...``.
 
-Local models get their requests in batches. Models behind an API get one request a thread, because lm_eval's own
-concurrent path drops every answer of a batch when one request of it fails; here each request fails alone, after its
-tries, and a reply without text counts as a failure, not as an empty answer.
+Local models get their requests in batches, models behind an API many at once, each by itself
+(:mod:`lm_eval_rag.harness.generators.server`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import digest
-from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding
-from lm_eval_rag.harness.generators.network import cut, each, text_of
+from lm_eval_rag.harness.core.loop import run_async
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream
+from lm_eval_rag.harness.generators.batched import Batched
+from lm_eval_rag.harness.generators.replies import split_thinking
+from lm_eval_rag.harness.generators.server import Server
 from lm_eval_rag.harness.generators.spec import ModelSpec, build
 
 PARAGRAPH = "\n\n"
@@ -44,6 +47,15 @@ class LMGenerator:
         """The model itself; building it is what costs."""
         return build(self.spec)
 
+    def load(self) -> None:
+        """Build the model, if it is not built."""
+        _ = self.lm
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether its requests go over the network, as its arguments say; builds nothing."""
+        return self.spec.is_api
+
     @cached_property
     def is_api(self) -> bool:
         """Whether requests go over the network."""
@@ -63,21 +75,39 @@ class LMGenerator:
 
     @property
     def batch(self) -> int:
-        """Four of the model's own batches, so that prompts of like length meet; behind an API four a thread."""
-        return 4 * self.spec.width
+        """The model's own batch; behind an API requests at once."""
+        return self.spec.width
 
-    def generate(self, prompts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str | CallError]:
+    def stream(self) -> Stream:
+        """The model, asked many things at once."""
+        if not self.is_api:
+            return Batched(self)
+        spec = self.spec
+        return Server(
+            self.lm,
+            self._wrap,
+            self._options,
+            width=spec.width,
+            tries=spec.tries,
+            wait=spec.retry_wait,
+            rpm=spec.arguments.get("rpm"),
+            tpm=spec.arguments.get("tpm"),
+        )
+
+    def generate(
+        self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]
+    ) -> list[Completion | CallError]:
         """One continuation a prompt, in order.
 
         Raises:
             UserError: The model cannot be built, has no chat template, or its server refuses us.
         """
-        requests = [
-            (self._wrap(prompt), self._options(decoding, draw)) for prompt, draw in zip(prompts, draws, strict=True)
-        ]
+        asked = list(zip(prompts, samples, strict=True))
         if self.is_api:
-            return self._each(self._post, requests)
-        return list(_quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests]))
+            return self._all(lambda stream: [stream.generate(prompt, decoding, sample) for prompt, sample in asked])
+        requests = [(self._wrap(prompt), self._options(decoding, sample)) for prompt, sample in asked]
+        texts = _quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests])
+        return [_completion(text) for text in texts]
 
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | CallError]:
         """ln P(continuation | prompt), in order.
@@ -85,16 +115,32 @@ class LMGenerator:
         Raises:
             UserError: As ``generate``, or the model gives no log-probabilities.
         """
+        self._check_probabilities()
+        if self.is_api:
+            found = self._all(lambda stream: [stream.loglikelihood(*pair) for pair in pairs])
+            return [reply if isinstance(reply, CallError) else reply[0] for reply in found]
+        requests = [(self._wrap(prompt), continuation) for prompt, continuation in pairs]
+        values = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+        return [float(value) for value, _ in values]
+
+    def _all(self, calls: Callable[[Stream], Iterable[Awaitable[Any]]]) -> list[Any]:
+        """The replies to several calls of a stream that lives as long as they do."""
+
+        async def main() -> list[Any]:
+            stream = self.stream()
+            try:
+                return list(await asyncio.gather(*calls(stream)))
+            finally:
+                await stream.close()
+
+        return run_async(main())
+
+    def _check_probabilities(self) -> None:
         if self.spec.is_chat_api or (self.is_api and self.lm.tokenizer is None):
             raise UserError(
                 f"generator={self.spec.name} gives no log-probabilities of a prompt. Take generator=hf, or "
                 "generator=local-completions with gen_tokenizer=."
             )
-        requests = [(self._wrap(prompt), continuation) for prompt, continuation in pairs]
-        if self.is_api:
-            return self._each(self._post_pair, requests)
-        found = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
-        return [float(value) for value, _ in found]
 
     def count_tokens(self, text: str) -> int | None:
         """Tokens by the model's tokenizer, without its chat template; None where there is none (chat APIs, dummy)."""
@@ -135,36 +181,15 @@ class LMGenerator:
                 f"generator={self.spec.name} has no chat template ({error}). Run without --apply_chat_template."
             ) from None
 
-    def _options(self, decoding: Decoding, draw: int) -> dict[str, Any]:
+    def _options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
         options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
         if decoding.temperature > 0:
             options |= {"do_sample": True, "temperature": decoding.temperature}
             if self.is_api or self.spec.name == "vllm":  # hf follows lm_eval's --seed
-                options["seed"] = self.seed + draw
+                options["seed"] = self.seed + sample
         elif not self.is_api:
             options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
         return options
-
-    def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:
-        spec = self.spec
-        return each(call, requests, width=spec.width, tries=spec.tries, wait=spec.retry_wait)
-
-    def _post(self, request: tuple[Any, dict[str, Any]]) -> str:
-        """One prompt over the network and the text of its reply."""
-        prompt, options = request
-        message = self.lm.tok_encode(prompt) if self.lm.tokenized_requests else prompt
-        reply = self.lm.model_call(messages=[message], generate=True, gen_kwargs=options)
-        return cut(text_of(self.lm, reply), options["until"])
-
-    def _post_pair(self, request: tuple[str, str]) -> float:
-        """One prompt and its continuation over the network, and the log-probability the server gives."""
-        encoded = self.lm._encode_pair(*request)
-        inputs, lengths, _ = self.lm.batch_loglikelihood_requests([[(request, *encoded)]])
-        reply = self.lm.model_call(messages=inputs, generate=False)
-        try:
-            return float(self.lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0])
-        except (KeyError, IndexError, TypeError):
-            raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
 
 
 def _instance(kind: str, arguments: tuple[Any, ...]) -> Any:
@@ -178,3 +203,8 @@ def _quiet(call: Callable[..., Any]) -> Callable[..., Any]:
     if "disable_tqdm" in inspect.signature(call).parameters:
         return lambda requests: call(requests, disable_tqdm=True)
     return call
+
+
+def _completion(text: str) -> Completion:
+    thinking, answer = split_thinking(text)
+    return Completion(answer, thinking=thinking)

@@ -45,7 +45,7 @@ PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and wha
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
-SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size")  # change no answer
+SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size", "rpm", "tpm")  # change no answer
 HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
 
 
@@ -106,7 +106,7 @@ class ModelSpec:
                 "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
                 "of your own give generator=local-chat-completions."
             )
-        for counted in ("num_concurrent", "max_retries"):
+        for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
@@ -173,8 +173,8 @@ def build(spec: ModelSpec) -> Any:
     arguments = _resolved(spec)
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
     if spec.is_api:  # its threads and its retries are ours, see LMGenerator
-        arguments = {**arguments, "num_concurrent": 1, "max_retries": 1}
-        arguments.pop("retry_wait", None)
+        arguments = {key: value for key, value in arguments.items() if key not in ("retry_wait", "rpm", "tpm")}
+        arguments |= {"num_concurrent": 1, "max_retries": 1}
         extra = {}
     try:
         return get_model(name).create_from_arg_obj(arguments, extra)

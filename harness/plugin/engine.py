@@ -74,8 +74,10 @@ class Engine:
         }
         if self.generator is not None:
             limit = self.max_prompt_tokens
-            backends[Generate] = GenerateBackend(self.generator, self.journal, decoding or Decoding(), limit)
-            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, self.journal, limit)
+            backends[Generate] = GenerateBackend(
+                self.generator, journal=self.journal, decoding=decoding or Decoding(), limit=limit
+            )
+            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, journal=self.journal, limit=limit)
         bar = Bar(len(queries), name)
         try:
             return Driver(method, backends, bar).run(queries)

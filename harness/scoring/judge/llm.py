@@ -8,6 +8,7 @@ judges.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tomllib
@@ -20,9 +21,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply, digest
+from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.core.progress import Bar
 from lm_eval_rag.harness.generators.base import Decoding, Generator
-from lm_eval_rag.harness.generators.fit import Fitted, fit
+from lm_eval_rag.harness.generators.batched import stream_of
+from lm_eval_rag.harness.generators.fit import fit
 from lm_eval_rag.harness.scoring.judge import Item, Opinion
 
 DECODING = Decoding(max_tokens=200, stop=(), temperature=0.0)
@@ -56,52 +59,58 @@ class ModelJudge:
         return digest([self.generator.fingerprint, _template(), DECODING.max_tokens])
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
-        """One a item, in order; from the journal where it was asked before.
+        """One for each item, in order; from the journal where it was asked before.
 
         A server that refuses us leaves the rest without opinion rather than ending the run: its answers may have cost
         hours. The same run again asks only what is missing.
         """
-        found: list[Opinion | CallError] = []
-        journal, batch = Journal(self.path, self.fingerprint), self.generator.batch
-        bar = Bar(len(items), f"judge {self.name}")
+        return run_async(_Session(self).opinions(items))
+
+
+class _Session:
+    """One judge at work: its stream, its journal, and why it stopped asking, if it did."""
+
+    def __init__(self, judge: ModelJudge) -> None:
+        self.judge, self.mark = judge, judge.fingerprint
+        self.refusal: UserError | None = None
+
+    async def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
+        """The opinion on each item; every one is stored when it arrives."""
+        bar = Bar(len(items), f"judge {self.judge.name}")
+        self.journal, self.stream = Journal(self.judge.path, self.mark), stream_of(self.judge.generator)
+
+        async def one(item: Item) -> Opinion | CallError:
+            opinion = await self._opinion(item)
+            bar.update(1, 0, ())
+            return opinion
+
         try:
-            for start in range(0, len(items), batch):
-                part = items[start : start + batch]
-                try:
-                    found += self._serve(part, journal)
-                except UserError as error:
-                    return found + [CallError(str(error))] * (len(items) - start)
-                bar.update(len(part), 0, ())
+            return list(await asyncio.gather(*map(one, items)))
         finally:
+            await self.stream.close()
+            self.journal.close()
             bar.close()
-            journal.close()
-        return found
 
-    def _serve(self, items: Sequence[Item], journal: Journal) -> list[Opinion | CallError]:
-        mark = self.fingerprint
-        calls = [Call(mark, [item.question, list(item.answers), item.prediction]) for item in items]
+    async def _opinion(self, item: Item) -> Opinion | CallError:
+        call = Call(self.mark, [item.question, list(item.answers), item.prediction])
+        try:
+            reply = await self.journal.call(call, lambda: self._ask(item, call.key[:8]))
+        except UserError as error:
+            self.refusal = error
+            return CallError(str(error))
+        return Opinion(*reply.value) if isinstance(reply, Reply) else reply
 
-        def compute(positions: list[int]) -> list[Any]:
-            return self._ask([items[i] for i in positions], [calls[i].key[:8] for i in positions])
-
-        replies = journal.serve(calls, compute, len(items))
-        return [Opinion(*reply.value) if isinstance(reply, Reply) else reply for reply in replies]
-
-    def _ask(self, items: Sequence[Item], checks: Sequence[str]) -> list[tuple[float, str] | CallError]:
-        fitted = [
-            fit(prompt(item, check), self.generator, DECODING.max_tokens)
-            for item, check in zip(items, checks, strict=True)
-        ]
-        sent = [i for i, one in enumerate(fitted) if isinstance(one, Fitted)]
-        texts = [one.text for one in fitted if isinstance(one, Fitted)]
-        replies = (
-            dict(zip(sent, self.generator.generate(texts, DECODING, [0] * len(texts)), strict=True)) if sent else {}
-        )
-        found: list[tuple[float, str] | CallError] = []
-        for i, one in enumerate(fitted):
-            reply = one if isinstance(one, CallError) else replies[i]
-            found.append(reply if isinstance(reply, CallError) else read_reply(reply, checks[i]))
-        return found
+    async def _ask(self, item: Item, check: str) -> tuple[tuple[float, str], float] | CallError:
+        if self.refusal is not None:
+            return CallError(str(self.refusal))
+        fitted = fit(prompt(item, check), self.judge.generator, DECODING.max_tokens)
+        if isinstance(fitted, CallError):
+            return fitted
+        completion = await self.stream.generate(fitted.text, DECODING, 0)
+        if isinstance(completion, CallError):
+            return completion
+        verdict = read_reply(completion.text, check)
+        return verdict if isinstance(verdict, CallError) else (verdict, completion.seconds)
 
 
 def prompt(item: Item, check: str) -> str:
