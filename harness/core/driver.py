@@ -148,11 +148,11 @@ class _Run:
         try:
             while len(self.results) < len(self.queries):
                 self._admit(coming)
-                while self.ready:
+                if self.ready:
                     self._advance(*self.ready.popleft())
+                    continue
                 self._start_calls()
-                if not self.ready and len(self.results) < len(self.queries):
-                    await self.wake.wait()
+                await self.wake.wait()
                 self.wake.clear()
                 if self.error is not None:
                     raise self.error

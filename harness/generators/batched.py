@@ -93,7 +93,8 @@ class Batched:
             replies = self.generator.loglikelihood([(waiting.prompt, waiting.other) for waiting in batch])
         else:
             prompts, samples = [waiting.prompt for waiting in batch], [waiting.other for waiting in batch]
-            replies = self.generator.generate(prompts, decoding, samples)
+            complete = getattr(self.generator, "complete", self.generator.generate)
+            replies = complete(prompts, decoding, samples)
         seconds = (perf_counter() - began) / len(batch)
         return [_timed(reply, seconds) for reply in replies]
 

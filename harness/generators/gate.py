@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 
 from aiolimiter import AsyncLimiter
 
-from lm_eval_rag.harness.common.errors import UserError
-
 ALIKE = 20  # failures in a row, all alike, after which no question can be expected to be answered
 MINUTE = 60.0
 
@@ -51,17 +49,8 @@ class Gate:
         """A request was answered."""
         self._alike = ("", 0)
 
-    def failed(self, reason: str) -> None:
-        """A request failed for a reason.
-
-        Raises:
-            UserError: So many in a row failed for the same reason that the run had better end.
-        """
+    def failed(self, reason: str) -> bool:
+        """A request failed; True if so many in a row failed for the same reason that the run had better end."""
         last, count = self._alike
         self._alike = (reason, count + 1 if reason == last else 1)
-        if self._alike[1] >= ALIKE:
-            raise UserError(
-                f"{ALIKE} requests in a row failed alike at the generator's server: {reason}. Look at its log, at "
-                "gen_model=, gen_base_url= and the length of the prompts (max_prompt_tokens=). The same command again "
-                "asks only what is missing."
-            )
+        return self._alike[1] >= ALIKE

@@ -94,7 +94,12 @@ class LMGenerator:
             tpm=spec.arguments.get("tpm"),
         )
 
-    def generate(
+    def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:
+        """The text of one continuation a prompt, in order; raises as :meth:`complete`."""
+        replies = self.complete(prompts, decoding, samples)
+        return [reply if isinstance(reply, CallError) else reply.text for reply in replies]
+
+    def complete(
         self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]
     ) -> list[Completion | CallError]:
         """One continuation a prompt, in order.

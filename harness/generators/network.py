@@ -26,8 +26,8 @@ SHOWN = 300  # characters of what a server said
 class StatusError(Exception):
     """The server answered with a status of 400 or above."""
 
-    def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
-        super().__init__(f"status {status}")
+    def __init__(self, status: int, reason: str, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"{status} {reason}")
         self.status, self.text, self.headers = status, text, headers
 
 
@@ -54,10 +54,16 @@ class Problem:
     @property
     def advice(self) -> str:
         """The message that ends the run."""
-        what = "cannot be reached" if self.unreachable else "refused the request"
+        again = "The same command again asks only what is missing."
+        if self.hopeless or self.unreachable:
+            what = "cannot be reached" if self.unreachable else "refused the request"
+            return (
+                f"The generator's server {what}: {self.words}. Check gen_base_url=, gen_model=, the key in the "
+                f"environment (such as OPENAI_API_KEY) and that the server runs. {again}"
+            )
         return (
-            f"The generator's server {what}: {self.words}. Check gen_base_url=, gen_model=, the key in the environment "
-            "(such as OPENAI_API_KEY) and that the server runs. The same command again asks only what is missing."
+            f"Many requests in a row failed alike at the generator's server: {self.words}. Look at its log, at "
+            f"gen_model=, gen_base_url= and the length of the prompts (max_prompt_tokens=). {again}"
         )
 
 
@@ -125,7 +131,7 @@ def json_of(response: Any, text: str) -> Any:
         CallError: It is no JSON.
     """
     if response.status >= 400:
-        raise StatusError(response.status, text, response.headers)
+        raise StatusError(response.status, response.reason or "", text, response.headers)
     try:
         return json.loads(text)
     except ValueError:
@@ -144,7 +150,8 @@ def secrets(lm: Any) -> list[str]:
 
 def _words(error: Exception, status: Any) -> str:
     if isinstance(error, StatusError):
-        return f"status {error.status}: {' '.join(error.text.split())[:SHOWN] or 'no text'}"
+        said = "" if error.status in (401, 403) else " ".join(error.text.split())[:SHOWN]  # it may repeat the key
+        return f"{error}: {said}".rstrip(": ")
     if isinstance(error, asyncio.TimeoutError):
         return "no reply within gen_timeout= seconds"
     text = " ".join(str(error).split())[:SHOWN]

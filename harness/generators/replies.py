@@ -34,7 +34,7 @@ def completion_of(lm: Any, reply: Any, stops: Sequence[str], seconds: float) -> 
         CallError: There is no text, and no reason for that.
     """
     try:
-        choice = reply["choices"][0] if "choices" in reply else {}
+        choice = reply["choices"][0] if _is_openais(lm) or "choices" in reply else {}
         message = choice.get("message") or {}
         finish = FINISHES.get(str(choice.get("finish_reason") or reply.get("stop_reason")), "")
         text = _text(lm, reply, choice)
@@ -53,6 +53,13 @@ def completion_of(lm: Any, reply: Any, stops: Sequence[str], seconds: float) -> 
         _count(usage, "completion_tokens", "output_tokens"),
         seconds,
     )
+
+
+def _is_openais(lm: Any) -> bool:
+    """Whether the model's replies have OpenAI's form; of these lm_eval reads one without choices as an empty text."""
+    from lm_eval.models.openai_completions import LocalChatCompletion
+
+    return isinstance(lm, LocalChatCompletion)
 
 
 def _text(lm: Any, reply: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:

@@ -93,9 +93,9 @@ class Server:
                     reply = await once()
             except network.errors() as error:
                 problem = network.problem_of(error, network.secrets(self.lm))
-                if problem.hopeless or (problem.unreachable and tried == self.tries):
+                last = self.gate.failed(problem.words)
+                if last or problem.hopeless or (problem.unreachable and tried == self.tries):
                     raise UserError(problem.advice) from None
-                self.gate.failed(problem.words)
                 if tried == self.tries or not problem.transient:
                     return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
                 await self._pause(problem, tried)

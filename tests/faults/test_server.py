@@ -137,7 +137,7 @@ def test_what_fails_for_ever_stays_unscored_and_is_named(evaluate, tmp_path, cap
         again = evaluate("standard_rag", server.url, {**journal, "gen_max_retries": 3}, limit=12)
     assert sorted(model_module.unscored) == chosen
     for name in chosen:
-        assert f"Question {name} stays unscored: generator, try 3 of 3: 500 Server Error" in caplog.text
+        assert f"Question {name} stays unscored: generator, try 3 of 3: 500 " in caplog.text
         sample = samples_of(partly)[name]
         assert "injected" in sample["doc"]["_rag"]["failure"] and sample["metrics"] == []
     kept = [sample for name, sample in samples_of(partly).items() if name not in chosen]
@@ -157,12 +157,12 @@ def test_all_unscored_is_no_crash(evaluate):
 
 def test_a_refusal_ends_the_run_at_once(evaluate, tmp_path):
     journal = tmp_path / "j.sqlite"
-    calm = 8 * 4  # the first batch is answered, then the key is refused
+    calm = 32  # so many are answered, then the key is refused
 
     def later(prompt, nth):
         return "401" if len(server.tries) > calm else None
 
-    refused = pytest.raises(UserError, match=r"refused the request: 401 Client Error.*OPENAI_API_KEY")
+    refused = pytest.raises(UserError, match=r"refused the request: 401 .*OPENAI_API_KEY")
     with Chat(scripted(last_line), later) as server, refused as raised:
         evaluate("standard_rag", server.url, {"journal": str(journal)}, limit=120)
     assert calm < sum(server.tries.values()) <= calm + 2 * 8 and "\n" not in str(raised.value)
@@ -175,7 +175,7 @@ def test_a_server_that_nobody_started_ends_the_run(evaluate):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1/chat/completions"
         began = time.monotonic()
-        with pytest.raises(UserError, match=r"cannot be reached.*Check the base URL"):
+        with pytest.raises(UserError, match=r"cannot be reached.*Check gen_base_url="):
             evaluate("standard_rag", url, limit=50)
     assert time.monotonic() - began < 10
 

@@ -68,28 +68,32 @@ class ModelJudge:
 
 
 class _Session:
-    """One judge at work: its stream, its journal, and why it stopped asking, if it did."""
+    """One judge at work: its journal, its stream, and why it stopped asking, if it did."""
 
     def __init__(self, judge: ModelJudge) -> None:
         self.judge, self.mark = judge, judge.fingerprint
+        self.tasks: list[asyncio.Task[Opinion | CallError]] = []
         self.refusal: UserError | None = None
 
     async def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
         """The opinion on each item; every one is stored when it arrives."""
-        bar = Bar(len(items), f"judge {self.judge.name}")
+        self.bar = Bar(len(items), f"judge {self.judge.name}")
         self.journal, self.stream = Journal(self.judge.path, self.mark), stream_of(self.judge.generator)
-
-        async def one(item: Item) -> Opinion | CallError:
-            opinion = await self._opinion(item)
-            bar.update(1, 0, ())
-            return opinion
-
         try:
-            return list(await asyncio.gather(*map(one, items)))
+            self.tasks = [asyncio.create_task(self._opinion(item)) for item in items]
+            results = await asyncio.gather(*self.tasks, return_exceptions=True)
         finally:
             await self.stream.close()
             self.journal.close()
-            bar.close()
+            self.bar.close()
+        return [self._outcome(result) for result in results]
+
+    def _outcome(self, result: Opinion | BaseException) -> Opinion | CallError:
+        if isinstance(result, Opinion | CallError):
+            return result
+        if self.refusal is None:
+            raise result
+        return CallError(str(self.refusal))
 
     async def _opinion(self, item: Item) -> Opinion | CallError:
         call = Call(self.mark, [item.question, list(item.answers), item.prediction])
@@ -97,12 +101,13 @@ class _Session:
             reply = await self.journal.call(call, lambda: self._ask(item, call.key[:8]))
         except UserError as error:
             self.refusal = error
-            return CallError(str(error))
+            for task in self.tasks:
+                task.cancel()
+            raise
+        self.bar.update(1, 0, ())
         return Opinion(*reply.value) if isinstance(reply, Reply) else reply
 
     async def _ask(self, item: Item, check: str) -> tuple[tuple[float, str], float] | CallError:
-        if self.refusal is not None:
-            return CallError(str(self.refusal))
         fitted = fit(prompt(item, check), self.judge.generator, DECODING.max_tokens)
         if isinstance(fitted, CallError):
             return fitted

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.base import Completion, Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.generators.network import cut, text_of
+from lm_eval_rag.harness.generators.replies import completion_of, cut
 from lm_eval_rag.harness.generators.spec import ModelSpec
 
 CHAT = "local-chat-completions"
@@ -107,9 +107,11 @@ def test_other_forms_of_replies_are_read():
         def parse_generations(self, outputs):
             return [part["text"] for part in outputs["content"]]
 
-    assert text_of(Anthropic(), {"content": [{"type": "text", "text": "x"}]}) == "x"
+    reply = {"content": [{"type": "text", "text": "x"}], "stop_reason": "max_tokens", "usage": {"input_tokens": 3}}
+    completion = completion_of(Anthropic(), reply, (), 0.5)
+    assert completion == Completion("x", "length", prompt_tokens=3, seconds=0.5)
     with pytest.raises(CallError):
-        text_of(Anthropic(), {"content": []})
+        completion_of(Anthropic(), {"content": []}, (), 0.0)
 
 
 def test_chat_apis_tell_no_log_probabilities_and_no_tokens(server):
