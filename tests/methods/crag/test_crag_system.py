@@ -224,7 +224,7 @@ def test_another_wording(play: Any, query: Query, tmp_path: Any) -> None:
     file.write_text(
         ours.replace('[baseline]\ninstruction = """', '[baseline]\ninstruction = """\nMy own words. '), "utf-8"
     )
-    plan = crag_rag_baseline(query, wording=str(file))
+    plan = crag_rag_baseline(query, prompt_file=str(file))
     next(plan)
     for content, error in [
         ("version = 1", "lack answer|lack"),
@@ -236,4 +236,4 @@ def test_another_wording(play: Any, query: Query, tmp_path: Any) -> None:
         if content is not None:
             bad.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match=error):
-            play(crag_llm_baseline(query, wording=str(bad)))
+            play(crag_llm_baseline(query, prompt_file=str(bad)))
