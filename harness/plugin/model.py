@@ -227,7 +227,8 @@ class RagLM(LM):  # type: ignore[misc]
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
-    return type(name, (RagLM,), {"name": name, "method": staticmethod(method), "__doc__": method.__doc__})
+    body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
+    return type(name, (RagLM,), body)
 
 
 def _queries(requests: Sequence[Any]) -> list[Query]:

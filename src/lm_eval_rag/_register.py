@@ -59,6 +59,22 @@ def method_of(name: str) -> Callable[..., Any]:
     return method
 
 
+def register() -> None:
+    """Make lm_eval know our models and tasks in this process, where the start file does not (LM_EVAL_RAG_AUTOLOAD=0).
+
+    ``lm_eval_rag.register()`` stands before ``lm_eval.simple_evaluate(...)``; a second call changes nothing. lm_eval's
+    own command has no place for it: there ``--include_path`` finds our tasks, and no flag finds a model. The endings of
+    the command (one line for bad input, status 3 for unscored questions) and the faster start come with the start file.
+    """
+    import lm_eval.models
+    import lm_eval.tasks.manager
+
+    from lm_eval_rag._lazy_tasks import add_tasks
+
+    add_models(lm_eval.models)
+    add_tasks(lm_eval.tasks.manager)
+
+
 def add_models(models: ModuleType) -> None:
     """Register our models once ``lm_eval.models`` has registered its own.
 
