@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Ask
+from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
 from lm_eval_rag.harness.core.loop import Workers, run_async
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 
@@ -121,7 +122,8 @@ class Driver:
             handle it, has an empty answer and ``trace.failure`` set.
 
         Raises:
-            UserError: The method asked for something that no backend here serves, or a backend cannot go on.
+            UserError: The method breaks its contract or asks for something that no backend here serves, or a backend
+                cannot go on.
         """
         return run_async(_Run(self, queries, keep).run())
 
@@ -181,9 +183,13 @@ class _Run:
                 running.steps.append(reply.step)
                 ask = running.plan.send(reply.value)
         except StopIteration as stop:
+            check_answer(self.driver.method, stop.value)
             self._finish(running, stop.value, None)
         except CallError as error:
             self._finish(running, Answer(""), str(error))
+        except (AttributeError, TypeError) as error:
+            check_error(self.driver.method, error)
+            raise
         else:
             self._file(running, ask)
 
@@ -193,6 +199,7 @@ class _Run:
         self._tell(1, ())
 
     def _file(self, running: _Running, ask: Ask) -> None:
+        check_ask(self.driver.method, ask)
         if type(ask) not in self.queues:
             served = ", ".join(sorted(kind.__name__ for kind in self.queues))
             raise UserError(

@@ -141,6 +141,7 @@ class Step:
         journalled: True when the journal served it.
         finishes: How each sample of a generation ended: ``stop``, ``length`` (truncated), ``content_filter``, or "".
         thinking: What a reasoning model wrote before its answer; it is not scored.
+        passages: Ids of the documents that came back (Retrieve).
     """
 
     ask: str
@@ -155,6 +156,7 @@ class Step:
     journalled: bool = False
     finishes: tuple[str, ...] = ()
     thinking: str = ""
+    passages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

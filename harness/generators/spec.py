@@ -17,6 +17,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import checkpoint
@@ -45,7 +46,19 @@ PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and wha
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
-SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size", "rpm", "tpm")  # change no answer
+OURS = ("retry_wait", "rpm", "tpm", "price_in", "price_out")  # not arguments of lm_eval's model
+PRICES = ("price_in", "price_out")
+SPEED_ONLY = (
+    "num_concurrent",
+    "max_retries",
+    "retry_wait",
+    "timeout",
+    "batch_size",
+    "rpm",
+    "tpm",
+    "price_in",
+    "price_out",
+)  # change no answer
 HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
 
 
@@ -92,6 +105,12 @@ class ModelSpec:
         """Seconds before a failed request is made again, doubled each time (``gen_retry_wait``, 0.5)."""
         return float(self.arguments.get("retry_wait", 0.5))
 
+    @property
+    def prices(self) -> tuple[float, float] | None:
+        """US dollars per million prompt tokens and completion tokens (``gen_price_in``, ``gen_price_out``), or None."""
+        given = [self.arguments.get(name) for name in PRICES]
+        return None if given == [None, None] else (float(given[0] or 0), float(given[1] or 0))
+
     def check(self) -> None:
         """Raise a UserError for a name that lm_eval does not know, or a key that is missing; builds nothing."""
         for given in SECRETS:
@@ -108,6 +127,11 @@ class ModelSpec:
             )
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
+        for price in PRICES:
+            value = self.arguments.get(price, 0)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise UserError(f"gen_{price}={value!r} is not allowed: give US dollars per million tokens, 0 or more.")
+        _check_url(self.arguments.get("base_url"))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
@@ -159,6 +183,15 @@ class ModelSpec:
         return [self.name, arguments, [_content(folder) for folder in folders]]
 
 
+def _check_url(url: Any) -> None:
+    """Raise a UserError for a ``gen_base_url`` that is no address."""
+    parts = urlsplit(str(url)) if url is not None else None
+    if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise UserError(
+            f"gen_base_url={url} is not an address: give one such as http://localhost:8000/v1/chat/completions."
+        )
+
+
 def build(spec: ModelSpec) -> Any:
     """Build the lm_eval model.
 
@@ -170,10 +203,9 @@ def build(spec: ModelSpec) -> Any:
     spec.check()
     spec.check_packages()
     name = "hf" if spec.name in EMBEDDED else spec.name
-    arguments = _resolved(spec)
+    arguments = {key: value for key, value in _resolved(spec).items() if key not in OURS}
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
     if spec.is_api:  # its threads and its retries are ours, see LMGenerator
-        arguments = {key: value for key, value in arguments.items() if key not in ("retry_wait", "rpm", "tpm")}
         arguments |= {"num_concurrent": 1, "max_retries": 1}
         extra = {}
     try:

@@ -7,27 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.backends.calculation import CalculateBackend
-from lm_eval_rag.harness.backends.classification import ClassifyBackend
-from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
-from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
-from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
-from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
+from lm_eval_rag.harness.backends.corpora import Corpora
+from lm_eval_rag.harness.backends.lookup import Graphs
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.asks import (
-    Calculate,
-    Classify,
-    Examples,
-    Generate,
-    HasGraph,
-    Loglikelihood,
-    Lookup,
-    MatchRules,
-    Pages,
-    Rank,
-    Retrieve,
-)
-from lm_eval_rag.harness.core.driver import Driver, Method
+from lm_eval_rag.harness.core.contract import check_method
+from lm_eval_rag.harness.core.driver import WINDOW, Driver, Method
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
 from lm_eval_rag.harness.core.progress import Bar
@@ -35,6 +19,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
 from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.serving import Resources, backends
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +31,10 @@ class Engine:
         generator: The language model; None when no method here needs one.
         journal: Where finished calls are kept.
         max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
+        gold: Gold answers by (corpus, query id), for the oracle control of rules alone.
         kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
+        window: The most questions in flight.
+        prices: US dollars per million prompt tokens and per million completion tokens, to show the cost.
     """
 
     corpora: Corpora
@@ -55,32 +43,26 @@ class Engine:
     max_prompt_tokens: int | None = None
     gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
     kg: KnowledgeGraph | None = None
+    window: int = WINDOW
+    prices: tuple[float, float] | None = None
 
     def run(
-        self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
-    ) -> list[tuple[Answer, Trace]]:
-        """Answer every query; (answer, trace) in their order."""
-        graphs = Graphs(self.kg)
-        backends: dict[type, Any] = {
-            Retrieve: RetrieveBackend(self.corpora, self.journal),
-            MatchRules: RulesBackend(self.corpora, self.gold),
-            Examples: ExamplesBackend(self.corpora),
-            Pages: PagesBackend(self.corpora),
-            Rank: RankBackend(self.corpora, self.journal),
-            Lookup: LookupBackend(graphs, self.journal),
-            HasGraph: HasGraphBackend(graphs),
-            Calculate: CalculateBackend(),
-            Classify: ClassifyBackend(self.journal),
-        }
-        if self.generator is not None:
-            limit = self.max_prompt_tokens
-            backends[Generate] = GenerateBackend(
-                self.generator, journal=self.journal, decoding=decoding or Decoding(), limit=limit
-            )
-            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, journal=self.journal, limit=limit)
-        bar = Bar(len(queries), name)
+        self,
+        method: Method,
+        queries: Sequence[Query],
+        *,
+        decoding: Decoding | None = None,
+        name: str = "questions",
+        keep: Callable[[Query, Answer, Trace], Any] = lambda _, *result: result,
+    ) -> list[Any]:
+        """Answer every query; what ``keep`` makes of each, by default (answer, trace), in their order."""
+        resources = Resources(
+            self.corpora, Graphs(self.kg), self.journal, decoding or Decoding(), self.max_prompt_tokens, self.gold
+        )
+        served = backends(resources, self.generator)
+        bar = Bar(len(queries), name, prices=self.prices)
         try:
-            return Driver(method, backends, bar).run(queries)
+            return Driver(method, served, bar, self.window).run(queries, keep)
         finally:
             bar.close()
             self.corpora.reading.close()
@@ -119,8 +101,9 @@ def run(
         (answer, trace) in the order of the questions.
 
     Raises:
-        UserError: Bad parameters, or an ask that nothing serves.
+        UserError: A method that breaks its contract, bad parameters, or an ask that nothing serves.
     """
+    check_method(method)
     if isinstance(rules, str):
         parameters["rules"], rules = rules, ()
     options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}

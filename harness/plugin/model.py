@@ -3,7 +3,8 @@
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
 model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
 in place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
-``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``.
+``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
+most questions in flight), ``trace`` (a file for every step of every question).
 
 lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
 ``--system_instruction`` stands before that prompt, as a chat's system message where there is a chat. (On a task that is
@@ -24,21 +25,34 @@ from typing import Any
 from lm_eval.api.model import LM
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.driver import WINDOW
+from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
-from lm_eval_rag.harness.core.record import SYSTEM, RagText, record
-from lm_eval_rag.harness.core.types import Query, Trace
+from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, share_depth
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
+from lm_eval_rag.harness.plugin.trace_file import TraceFile
+from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
 MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
-unscored: list[str] = []  # ids of the questions that failed in this process; the command line's exit code tells of them
+NAMED = 10  # at most so many questions are named in a warning
+CUT_SHORT = {  # count in a record -> what to say of it
+    "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
+    "filtered": "The server's content filter ended them.",
+}
 
 
 class RagLM(LM):  # type: ignore[misc]
-    """The model class that :func:`model_class` fills with a method."""
+    """The model class that :func:`model_class` fills with a method.
+
+    Attributes:
+        counts: Questions, served asks and notes of the last run, by name; of all processes on rank 0, else of this one.
+        unscored: Ids of the questions that failed in the last run; of all processes on rank 0, else none.
+    """
 
     name = ""
     method: Callable[..., Any]
@@ -47,44 +61,49 @@ class RagLM(LM):  # type: ignore[misc]
         super().__init__()
         self.setup = read_arguments(self.name, type(self).method, arguments)
         self.generator = self.setup.generator
-        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
+        self._begin_record()
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
         """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the results folder."""
-        made: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
-        told = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
-        arg_dict.setdefault("path", f"{cls.name}-{told}"[:80] + f"-{made.setup.fingerprint[:8]}")
-        return made
+        model: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
+        arguments = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
+        arg_dict.setdefault("path", f"{cls.name}-{arguments}"[:80] + f"-{model.setup.fingerprint[:8]}")
+        return model
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
+        self._begin_record()
         queries = _queries(requests)
-        first = _first(requests, queries)
+        first = _first_places(requests, queries)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
         for i in sorted(set(first)):
             request = requests[i]
             how = [request.args[1], request.doc.get("num_fewshot", 0), request.doc.get(SYSTEM)]
             groups[json.dumps(how, sort_keys=True)].append(i)
-        self.generator.system = told = next(
-            (request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None
-        )
-        setup, journal = self.setup, self.setup.open_journal(launched_rank())
-        gold = self._gold(requests, queries)
-        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold, setup.kg)
+        system = next((request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None)
+        self.generator.system = system
+        tasks = {id(query): request.task_name for query, request in zip(queries, requests, strict=True)}
         answers: dict[int, RagText] = {}
-        traces: dict[int, Trace] = {}
+        journal = self.setup.open_journal(launched_rank())
         try:
-            for key, positions in groups.items():
-                options, shots, self.generator.system = json.loads(key)
-                method, asked = self._with_shots(shots), [queries[i] for i in positions]
-                results = engine.run(method, asked, decoding=_decoding(options), name=self.name)
-                for i, (answer, trace) in zip(positions, results, strict=True):
-                    traces[i], answers[i] = trace, RagText(answer.text, record(answer, trace))
+            with TraceFile(self.setup.trace_path(launched_rank())) as trace_file:
+
+                def keep(query: Query, answer: Answer, trace: Trace) -> RagText:
+                    trace_file.write(tasks[id(query)], query, trace)
+                    return RagText(answer.text, record(answer, trace, self.generator.spec.prices))
+
+                engine = self._engine(journal, self._gold(requests, queries))
+                for key, positions in groups.items():
+                    options, shots, self.generator.system = json.loads(key)
+                    method, asked = self._with_shots(shots), [queries[i] for i in positions]
+                    texts = engine.run(method, asked, decoding=_decoding(options), name=self.name, keep=keep)
+                    answers |= zip(positions, texts, strict=True)
         finally:
-            self.generator.system = told
+            self.generator.system = system
             journal.close()
-        self._count([(queries[i].id, trace, answers[i].aux["notes"]) for i, trace in traces.items()])
+        self._share_depth(requests, answers)
+        self._count([(queries[i].id, answer.aux) for i, answer in answers.items()])
         return [answers[i] for i in first]
 
     def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -164,9 +183,23 @@ class RagLM(LM):  # type: ignore[misc]
                 "indexes": self.setup.corpora.identity(),
                 "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
                 "journal": str(path) if path else None,
-                "counts": self.counts,
+                "counts": Counter(self.counts),
+                "unscored": list(self.unscored),
             }
         }
+
+    def _engine(self, journal: Journal, gold: Mapping[tuple[str | None, str], list[str]]) -> Engine:
+        setup = self.setup
+        return Engine(
+            setup.corpora,
+            self.generator,
+            journal,
+            setup.max_prompt_tokens,
+            gold,
+            setup.kg,
+            max(setup.window or WINDOW, 1 if setup.window else 2 * self.generator.spec.width),
+            self.generator.spec.prices,
+        )
 
     def _with_shots(self, shots: int) -> Callable[..., Any]:
         """The method with lm_eval's ``--num_fewshot``, unless ``shots=`` says otherwise."""
@@ -183,28 +216,55 @@ class RagLM(LM):  # type: ignore[misc]
             for query, request in zip(queries, requests, strict=True)
         }
 
-    def _count(self, traces: Sequence[tuple[str, Trace, Sequence[str]]]) -> None:
+    def _begin_record(self) -> None:
+        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
+        self.unscored: list[str] = []
+
+    def _share_depth(self, requests: Sequence[Any], answers: Mapping[int, RagText]) -> None:
+        """Score all questions of a task at the same k, whichever process answered them."""
+        records: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for i, answer in answers.items():
+            records[requests[i].task_name].append(answer.aux)
+        depths: Counter[str] = Counter()
+        for shared in self.ranks.share({task: deepest(of_task) for task, of_task in records.items()}):
+            depths |= Counter(shared)  # the larger of the two
+        for task, of_task in records.items():
+            share_depth(of_task, depths[task])
+
+    def _count(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""
-        done = Counter({"questions": len(traces)})
-        failed = [id for id, trace, _ in traces if trace.failure]
+        done = Counter(questions=len(records))
+        failed = [id for id, aux in records if aux["failure"]]
         done["unscored"] = len(failed)
-        for id, trace, notes in traces:
-            steps = trace.steps
-            done.update(f"note: {note}" for note in notes)
-            done.update(step.ask for step in steps)
-            done.update(calls=len(steps), journalled=sum(step.journalled for step in steps))
-            if trace.failure:
-                log.warning("Question %s stays unscored: %s", id, trace.failure)
+        for id, aux in records:
+            done.update(f"note: {note}" for note in aux["notes"])
+            done.update(aux["calls"])
+            done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
+            done.update({name: record[name] for name in CUT_SHORT if aux.get(name)})
+            if aux["failure"]:
+                log.warning("Question %s stays unscored: %s", id, aux["failure"])
+        self._warn_of_cuts(records)
         if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
             log.warning("%s asked no generator; --system_instruction is not used.", self.name)
         for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
             self.counts.update(counts)
-            unscored.extend(ids)
+            self.unscored.extend(ids)
+            tell(ids)
+
+    def _warn_of_cuts(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for name, advice in CUT_SHORT.items():
+            ids = [id for id, aux in records if aux.get(name)]
+            if ids:
+                more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+                log.warning(
+                    "Replies %s in %d questions (%s%s). %s", name, len(ids), ", ".join(ids[:NAMED]), more, advice
+                )
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
-    return type(name, (RagLM,), {"name": name, "method": staticmethod(method), "__doc__": method.__doc__})
+    body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
+    return type(name, (RagLM,), body)
 
 
 def _queries(requests: Sequence[Any]) -> list[Query]:
@@ -223,11 +283,11 @@ def _queries(requests: Sequence[Any]) -> list[Query]:
     return queries
 
 
-def _first(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
+def _first_places(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
     """Where each question stands first: lm_eval fills up the shorter share of a rank with its last request."""
-    stands: dict[tuple[str, Query], int] = {}
+    places: dict[tuple[str, Query], int] = {}
     return [
-        stands.setdefault((request.task_name, query), i)
+        places.setdefault((request.task_name, query), i)
         for i, (request, query) in enumerate(zip(requests, queries, strict=True))
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,9 @@ from typing import IO
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Query, Trace
+
+# Where the command line writes the trace of a run that logs its samples and names no trace= itself.
+beside_samples: ContextVar[Path | None] = ContextVar("beside_samples", default=None)
 
 
 class TraceFile:
