@@ -8,7 +8,7 @@ Departures: prompts are in our own words and go as one message; expressions are 
 generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=sentence-transformers/
 sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; sampling's temperature, which it
 does not tell, is 0.7; references stand in another order (:mod:`lm_eval_rag.methods.crag.references`); the calculator
-sees tables at Table 5's length, not appendix D.2's. Past the paper, and off: ``svm``, ``graph=calls|query``,
+sees tables at Table 5's length, not appendix D.2's. Past the paper, and off: ``svm``, ``graph=calls``,
 ``rerank``, ``best_pages``, ``parents``, ``best_tables``, ``routing``, ``graph_first``, ``verify``.
 """
 

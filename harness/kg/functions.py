@@ -1,7 +1,7 @@
 """The 38 functions of CRAG's mock API (arXiv:2406.04744; facebookresearch/CRAG, mock_api), in one table.
 
-The client, the embedded backend, our server, function calling and the query language read names, parameters, paths and
-kinds of result from here. Names and parameters are those of the published client; on the wire most single parameters
+The client, the embedded backend, our server and function calling read names, parameters, paths and kinds of result from
+here. Names and parameters are those of the published client; on the wire most single parameters
 are called ``query``. ``recorded`` marks what a recorded response of the real server has been compared with;
 :data:`UNVERIFIED` lists the others, whose behaviour here follows the published sources and our own demo graph alone.
 """

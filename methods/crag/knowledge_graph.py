@@ -1,9 +1,8 @@
-"""Knowledge-graph module (section 4.5): three ways from a question to facts.
+"""Knowledge-graph module (section 4.5): two ways from a question to facts.
 
-``rules``: the model names the domain and what is asked about, rules build the calls (the published baseline, which the
-submitted system uses). ``calls``: the model writes function calls as JSON. ``query``: it writes one line of the query
-language of :mod:`lm_eval_rag.harness.kg.query`. Whatever it writes is checked before it runs, and a call that fails is
-counted and left out.
+``rules``: the model names the domain and the entities, and rules build the calls (the published baseline, which the
+submitted system uses). ``calls``: the model writes function calls as JSON. Every call is checked before it runs; a call
+that fails is counted and left out.
 """
 
 from __future__ import annotations
@@ -11,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import generate, has_graph
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
 from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls
-from lm_eval_rag.harness.kg.evaluate import run_query
-from lm_eval_rag.harness.kg.facts import Fact, Found
+from lm_eval_rag.harness.kg.facts import Found
 from lm_eval_rag.harness.kg.functions import DOMAINS
-from lm_eval_rag.harness.kg.tree import QueryError
 from lm_eval_rag.methods.crag.references import within
-from lm_eval_rag.methods.crag.replies import code_line
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
-Way = Literal["rules", "calls", "query"]
+Way = Literal["rules", "calls"]
 
 
 def facts(
@@ -74,20 +69,8 @@ def _by_calls(reply: str, query: Query) -> Plan[Found | None]:
     return (yield from facts_by_calls(calls)) if calls.calls or calls.refused else None
 
 
-def _by_query(reply: str, query: Query) -> Plan[Found | None]:
-    line = code_line(reply)
-    if not line:
-        return None
-    try:
-        value = yield from run_query(line)
-    except (QueryError, CallError) as error:
-        return Found(failures=(str(error),))
-    return Found() if value in (None, [], {}, "") else Found((Fact(line, value),))
-
-
 # way -> prompt, what is shown before the question, and how the reply is run
 WAYS: dict[str, tuple[str, Callable[[Iterable[str]], str], Callable[[str, Query], Plan[Found | None]]]] = {
     "rules": ("fields", _fields, _by_rules),
     "calls": ("calls", _functions, _by_calls),
-    "query": ("query", _functions, _by_query),
 }

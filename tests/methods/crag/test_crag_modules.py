@@ -187,22 +187,6 @@ def test_calls_to_the_graph(play: Any, query: Query) -> None:
     assert "finance_get_eps(" in played.prompt("calls") and "movie_get" not in played.prompt("calls")
 
 
-@pytest.mark.parametrize(
-    ("reply", "lookups", "result", "notes"),
-    [
-        ('```\nfinance_get_eps("A") > 1\n```', [1.5], ('finance_get_eps("A") > 1: true',), []),
-        ('finance_get_eps("A")', [None], (), []),
-        ('finance_get_eps("A")', [CallError("500")], (), ["graph call failed"]),
-        ("__import__('os')", [], (), ["graph call failed"]),
-        ("", [], (), ["graph unread"]),
-    ],
-)
-def test_queries_of_the_graph(play: Any, query: Query, reply: str, lookups: Any, result: Any, notes: Any) -> None:
-    told: list[str] = []
-    played = play(facts(query, "query", told, length=1000, **NO), reply, *lookups)
-    assert (played.names[1], len(played.names), played.result, told) == ("query", 2 + len(lookups), result, notes)
-
-
 @pytest.mark.parametrize(("way", "reply"), [("rules", "no JSON"), ("rules", "{}"), ("calls", "[]"), ("calls", "none")])
 def test_an_unreadable_reply_asks_the_graph_nothing(play: Any, query: Query, way: Any, reply: str) -> None:
     told: list[str] = []
