@@ -10,8 +10,8 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.kg.convert import find
+from lm_eval_rag.harness.kg.guarded_pickles import PickledValues
 from lm_eval_rag.harness.kg.names import NameIndex
-from lm_eval_rag.harness.kg.pickles import read_value
 from lm_eval_rag.harness.kg.sqlite import query
 
 COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is a mirror's name of it
@@ -27,6 +27,7 @@ class Finance:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._pickled = PickledValues()
 
     @cached_property
     def _symbols(self) -> dict[str, str]:
@@ -51,7 +52,7 @@ class Finance:
         if not isinstance(value, bytes):
             return json.loads(value) if isinstance(value, str) else value
         try:
-            return read_value(value, f"{path}, value of {ticker!r}")
+            return self._pickled.read(value, f"{path}, value of {ticker!r}")
         except UserError as error:  # one bad value, not a bad file
             raise CallError(str(error)) from None
 

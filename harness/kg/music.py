@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.functions import ATTRIBUTES
 from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.records import Records
 
 # Where each attribute stands in a chart row; a song that is new in the chart has "-" last instead of a rank last week.
 PLACES = dict(zip(ATTRIBUTES, (4, 6, 5, 3), strict=True))

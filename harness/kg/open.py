@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.records import Records
 
 FILES = ("open/kg.0.jsonl.bz2", "open/kg.1.jsonl.bz2")
 

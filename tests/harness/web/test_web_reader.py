@@ -150,7 +150,7 @@ def test_plain_scan(html: str, text: str) -> None:
 
 def test_a_lost_process_is_noted_and_replaced(fast: PageReader) -> None:
     fast.read(PAGE)
-    worker = fast._worker
+    worker = fast.guarded.process
     assert isinstance(worker, subprocess.Popen)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
@@ -176,7 +176,7 @@ def test_threads_share_a_reader(fast: PageReader) -> None:
 def test_a_closed_reader_leaves_no_process() -> None:
     opened = PageReader()
     opened.read(PAGE)
-    worker = opened._worker
+    worker = opened.guarded.process
     assert worker is not None
     opened.close()
     opened.close()
