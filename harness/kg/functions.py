@@ -2,8 +2,8 @@
 
 The client, the embedded backend, our server and function calling read names, parameters, paths and kinds of result from
 here. Names and parameters are those of the published client; on the wire most single parameters
-are called ``query``. ``recorded`` marks what a recorded response of the real server has been compared with;
-:data:`UNVERIFIED` lists the others, whose behaviour here follows the published sources and our own demo graph alone.
+are called ``query``. ``recorded`` marks functions that were compared with a recorded response of the real server; the
+others follow the published sources, and are tested on our own demo graph only.
 """
 
 from __future__ import annotations
@@ -162,7 +162,6 @@ _TABLE = (
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _TABLE}
 DOMAINS = ("finance", "movie", "music", "open", "sports")
-UNVERIFIED = tuple(function.name for function in _TABLE if not function.recorded)
 
 
 def function_named(name: str) -> Function:

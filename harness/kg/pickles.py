@@ -8,7 +8,7 @@ array, a number, a date). So the worst that a file can do is to be refused, or t
 
 Why not pandas: its reader executes what a pickle names, and the values of a finance database have no pinned hash. It
 also depends on the version that wrote the file. pandas 3.1 reads our sample files of pandas 1.5 to 2.2, but it was not
-tried on the seven official files (504 MB in Git LFS).
+tried on the seven official files (503 MB in Git LFS).
 """
 
 from __future__ import annotations
