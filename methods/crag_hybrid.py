@@ -29,7 +29,7 @@ from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.corner_cases import DONT_KNOW
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
-from lm_eval_rag.methods.crag.page_tables import best_tables as select_tables
+from lm_eval_rag.methods.crag.page_tables import select_tables
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
@@ -102,12 +102,10 @@ def crag_hybrid(
         reasoning_tokens: Limit of tokens of a reply in the form.
         answer_tokens: Limit of tokens of an answer alone.
         seed: For the choice of demonstrations.
-        prompt_file: A TOML file with other prompts; those that it leaves out are ours.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    settings = AnswerSettings(
-        reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, prompt_file
-    )
+    settings = AnswerSettings(reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, prompt_file)
 
     def attribute(name: Attribute) -> Plan[str]:
         return predict(

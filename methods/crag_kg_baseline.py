@@ -34,12 +34,10 @@ def crag_kg_baseline(
         text_length: Characters of all sentences.
         graph_length: Characters of all facts.
         answer_tokens: Limit of tokens of an answer.
-        prompt_file: A TOML file with other prompts; those that it leaves out are ours.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
     known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
-    chunks = yield from best_sentences(
-        query, (yield from pages()), k=k, longest=sentence_length, length=text_length
-    )
+    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
     settings = baseline_settings(answer_tokens, prompt_file)
     return (yield from answer_from(query, References(chunks=chunks, facts=known), notes, settings))

@@ -17,7 +17,7 @@ def crag_llm_baseline(query: Query, *, answer_tokens: Positive = 75, prompt_file
 
     Args:
         answer_tokens: Limit of tokens of an answer.
-        prompt_file: A TOML file with other prompts; those that it leaves out are ours.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     settings = baseline_settings(answer_tokens, prompt_file)
     return (yield from answer_from(query, References(), [], settings))

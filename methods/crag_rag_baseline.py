@@ -31,10 +31,8 @@ def crag_rag_baseline(
         sentence_length: Characters of a sentence.
         text_length: Characters of all sentences.
         answer_tokens: Limit of tokens of an answer.
-        prompt_file: A TOML file with other prompts; those that it leaves out are ours.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    chunks = yield from best_sentences(
-        query, (yield from pages()), k=k, longest=sentence_length, length=text_length
-    )
+    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
     settings = baseline_settings(answer_tokens, prompt_file)
     return (yield from answer_from(query, References(chunks), [], settings))

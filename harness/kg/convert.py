@@ -65,7 +65,7 @@ def find(folder: Path, *names: str) -> Path:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's content, in hexadecimal."""
+    """The hash of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -78,11 +78,11 @@ def _json_rows(path: Path) -> Iterator[Row]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON: {error}. Fetch the file anew.") from None
+        raise UserError(f"{path} is not JSON: {error}. Fetch the file again.") from None
     if isinstance(content, list):
         content = {str(row): value for row, value in enumerate(content)}
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds a {type(content).__name__}: needed is an object or a list. Fetch it anew.")
+        raise UserError(f"{path} holds a {type(content).__name__}, not an object or a list. Fetch it again.")
     yield from content.items()
 
 
@@ -98,7 +98,7 @@ def _line_rows(path: Path) -> Iterator[Row]:
                     return
                 key, value = json.loads(line)
             except (EOFError, OSError, ValueError, TypeError, RecursionError) as error:
-                raise UserError(f"{path}, line {number}, is damaged: {error}. Fetch the file anew.") from None
+                raise UserError(f"{path}, line {number}, is damaged: {error}. Fetch the file again.") from None
             yield str(key), value
 
 

@@ -14,7 +14,7 @@ from lm_eval_rag.harness.kg.guarded_pickles import PickledValues
 from lm_eval_rag.harness.kg.names import NameIndex
 from lm_eval_rag.harness.kg.sqlite import query
 
-COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is a mirror's name of it
+COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is its name in a mirror
 VALUE = 'SELECT value FROM "unnamed" WHERE key = ?'  # the layout of the package sqlitedict
 
 
@@ -36,7 +36,7 @@ class Finance:
             with path.open(encoding="utf-8", newline="") as file:
                 return {row["Name"]: row["Symbol"] for row in csv.DictReader(file)}
         except (OSError, ValueError, KeyError, csv.Error) as error:
-            raise UserError(f"{path} is no CSV with the columns Name and Symbol ({error}). Fetch it anew.") from None
+            raise UserError(f"{path} is not CSV with the columns Name and Symbol ({error}). Fetch it again.") from None
 
     @cached_property
     def _names(self) -> tuple[list[str], NameIndex]:
@@ -45,10 +45,10 @@ class Finance:
 
     def _value(self, file: str, ticker: str) -> Any:
         path = find(self.folder, f"finance/{file}.sqlite")
-        found = query(path, VALUE, (ticker,)).rows
-        if not found:
+        rows = query(path, VALUE, (ticker,)).rows
+        if not rows:
             return None
-        value = found[0][0]
+        value = rows[0][0]
         if not isinstance(value, bytes):
             return json.loads(value) if isinstance(value, str) else value
         try:
@@ -90,5 +90,5 @@ class Finance:
         return (self.get_info(ticker_name) or {}).get("forwardPE")
 
     def get_info(self, ticker_name: str) -> Any:
-        """All else known of the company."""
+        """All other data of the company."""
         return self._value("finance_info", ticker_name)

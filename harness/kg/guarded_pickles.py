@@ -69,7 +69,7 @@ def convert_pickle(path: Path, digest: str, target: Path) -> None:
     if digest != PICKLES.get(path.name):
         raise UserError(
             f"{path} is not the official pickle: its sha256 is {digest}, needed is {PICKLES.get(path.name, 'another')} "
-            f"(facebookresearch/CRAG, commit {COMMIT}). Fetch it anew, or put {path.stem}.json in its place."
+            f"(facebookresearch/CRAG, commit {COMMIT}). Fetch it again, or put {path.stem}.json in its place."
         )
     limits = {"seconds": FILE_SECONDS, "wall": WALL * FILE_SECONDS}
     guarded = Guarded(f"{__name__}:file_function", **limits, memory=FILE_MEMORY)
@@ -130,5 +130,5 @@ def _rows(path: Path) -> Iterator[Row]:
             return
         content = read_inert(file, str(path))
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds no dictionary.")
+        raise UserError(f"{path} does not hold a dictionary. Fetch the official file.")
     yield from ((str(plain(key, str(path))), plain(value, str(path))) for key, value in content.items())

@@ -23,7 +23,7 @@ class AnswerSettings:
         false_premise: Look for a false premise.
         reasoning_tokens: Limit of tokens of a reply in the form.
         answer_tokens: Limit of tokens of an answer alone.
-        prompt_file: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
 
     reasoning: bool = True

@@ -13,7 +13,7 @@ from lm_eval_rag.harness.core.types import Plan, Query, WebPage
 from lm_eval_rag.methods.crag.references import within
 
 
-def best_tables(query: Query, pages: Sequence[WebPage], *, length: int, best: int) -> Plan[tuple[str, ...]]:
+def select_tables(query: Query, pages: Sequence[WebPage], *, length: int, best: int) -> Plan[tuple[str, ...]]:
     """The tables to show, at most ``length`` characters in all.
 
     Args:

@@ -1,8 +1,8 @@
 """Re-ranking after a first stage: by the run's retriever, or by the model, which is asked for numbers.
 
-``retriever``: BM25 finds ``depth`` chunks, whatever the run's retriever is, and the run's retriever orders them (a dense
-encoder, or a cross-encoder by ``retriever_rerank=``): it scores few texts instead of thousands. ``generator``: the run's
-retriever finds the chunks, and the model names the useful ones.
+``retriever``: BM25 finds ``depth`` chunks, whatever the run's retriever is, and the run's retriever orders them (a
+dense encoder, or a cross-encoder by ``retriever_rerank=``): it scores few texts instead of thousands. ``generator``:
+the run's retriever finds the chunks, and the model names the useful ones.
 """
 
 from __future__ import annotations
