@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "hf": "the embedded generator and generator=hf (models in Hugging Face format)",
     "faiss": "FAISS on the CPU, the index of retriever=dense",
     "dense": "retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network",
-    "gpu": "the same with FAISS on NVIDIA GPUs; in place of faiss and dense",
+    "gpu": "the same with FAISS on NVIDIA GPUs; in place of faiss and dense (uninstall faiss-cpu first)",
     "lucene": "retriever=lucene",
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
@@ -48,10 +48,10 @@ def extras(*, trials: bool) -> Iterator[Finding]:
     """
     complete = [name for name in TRIALS if not _missing(name)]
     outcomes = run_trials(complete) if trials else {}
-    for name, gives in GIVES.items():
-        yield _extra(name, gives, outcomes.get(name))
+    for name in GIVES:
+        yield _extra(name, outcomes.get(name))
     yield from _providers()
-    yield from misfits(sorted({package for name in GIVES for package in needed(name)}))
+    yield from misfits([*_ours(), *_theirs()])
 
 
 def needed(extra: str) -> list[str]:
@@ -59,15 +59,13 @@ def needed(extra: str) -> list[str]:
     return [*(package.name for package in requirements(extra)), *APART.get(extra, ())]
 
 
-def misfits(packages: Sequence[str]) -> Iterator[Finding]:
-    """What the installed ones among these packages need in other versions than are installed."""
-    for package in packages:
-        if package not in HALF_USED and version_of(package):
-            for need in _requires(package):
-                held = version_of(need.name)
-                if held and not need.specifier.contains(held, prereleases=True):
-                    text = f"{package} {version_of(package)} needs {need.name}{need.specifier}, {held} is installed"
-                    yield Finding("misfit", text, f"{text}: install one of them in another version, or apart.")
+def misfits(needs: Iterable[tuple[str, Requirement]]) -> Iterator[Finding]:
+    """Packages that are installed in a version that something needs otherwise: (who needs it, what)."""
+    for who, need in needs:
+        held = version_of(need.name)
+        if held and not need.specifier.contains(held, prereleases=True):
+            text = f"{who} needs {need.name}{need.specifier}, {held} is installed"
+            yield Finding("misfit", text, f"{text}. Install a version that fits, or the two in separate environments.")
 
 
 def version_of(package: str) -> str | None:
@@ -78,25 +76,31 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def _requires(package: str) -> Iterator[Requirement]:
+def _ours() -> Iterator[tuple[str, Requirement]]:
+    return ((f"the extra {name}", need) for name in GIVES if not _missing(name) for need in requirements(name))
+
+
+def _theirs() -> Iterator[tuple[str, Requirement]]:
+    """What the packages of the extras need in turn."""
     from packaging.requirements import Requirement
 
-    for need in map(Requirement, requires(package) or []):
-        if need.marker is None or need.marker.evaluate({"extra": ""}):
-            yield need
+    for package in sorted({package for name in GIVES for package in needed(name)} - set(HALF_USED)):
+        for need in map(Requirement, requires(package) or [] if version_of(package) else []):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                yield f"{package} {version_of(package)}", need
 
 
-def _extra(name: str, gives: str, outcome: Outcome | None) -> Finding:
-    missing = _missing(name)
+def _extra(name: str, outcome: Outcome | None) -> Finding:
+    missing, lines, wrong = _missing(name), [GIVES[name]], ""
     if missing:
-        return Finding(f"extra {name}", f"{gives}\nnot installed (missing: {', '.join(missing)}): {install_line(name)}")
-    held = ", ".join(f"{_held(package)} {version_of(str(_held(package)))}" for package in needed(name))
-    if outcome is None:
-        return Finding(f"extra {name}", f"{gives}\n{held}")
-    if outcome.works:
-        return Finding(f"extra {name}", f"{gives}\n{held}\nworks: {outcome.text}")
-    wrong = f"The extra {name} is installed and does not work: {outcome.text}."
-    return Finding(f"extra {name}", f"{gives}\n{held}\ndoes not work: {outcome.text}", wrong)
+        lines.append(f"not installed (missing: {', '.join(missing)}): {install_line(name)}")
+    else:
+        held = [held for package in needed(name) if (held := _held(package))]
+        lines.append(", ".join(f"{package} {version_of(package)}" for package in held))
+    if outcome is not None:
+        lines.append(f"{'works' if outcome.works else 'does not work'}: {outcome.text}")
+        wrong = "" if outcome.works else f"The extra {name} is installed and does not work: {outcome.text}."
+    return Finding(f"extra {name}", "\n".join(lines), wrong)
 
 
 def _missing(extra: str) -> list[str]:

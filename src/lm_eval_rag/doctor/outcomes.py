@@ -35,7 +35,11 @@ def run_trials(names: Sequence[str], seconds: float = SECONDS) -> dict[str, Outc
 
 def run_trial(name: str, seconds: float = SECONDS) -> Outcome:
     """One trial in a process of its own."""
-    code = f"from lm_eval_rag.doctor.trials import main; main({name!r})"
+    return run_apart(f"from lm_eval_rag.doctor.trials import main; main({name!r})", seconds)
+
+
+def run_apart(code: str, seconds: float) -> Outcome:
+    """Python code in a process of its own; the last line that it writes is what it says."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
@@ -43,18 +47,16 @@ def run_trial(name: str, seconds: float = SECONDS) -> Outcome:
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    start = time.monotonic()
+    command, start = [sys.executable, "-P", "-c", code], time.monotonic()
     try:
-        ended = subprocess.run(
-            [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, timeout=seconds
-        )
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return Outcome(False, f"its trial did not end within {seconds:g} s; it hangs, or this machine is very busy")
-    took = f"{time.monotonic() - start:.1f} s"
-    lines = ended.stdout.split("\n")
-    if ended.returncode == 0 and len(lines) > 1:
-        return Outcome(True, f"{lines[-2]} ({took})")
+    said, errors = (
+        [line.strip() for line in text.splitlines() if line.strip()] for text in (ended.stdout, ended.stderr)
+    )
+    if ended.returncode == 0 and said:
+        return Outcome(True, f"{said[-1]} ({time.monotonic() - start:.1f} s)")
     if ended.returncode < 0:
         return Outcome(False, f"its trial crashed ({signal.Signals(-ended.returncode).name})")
-    errors = [line for line in ended.stderr.splitlines() if line.strip()]
-    return Outcome(False, errors[-1].strip() if errors else f"its trial ended with status {ended.returncode}")
+    return Outcome(False, errors[-1] if errors else f"its trial ended with status {ended.returncode} and said nothing")
