@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import KnowledgeGraph
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
@@ -22,7 +23,7 @@ from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Fun
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes
-MISSING = 'The server needs FastAPI and uvicorn: pip install "lm-eval-rag[serve]".'
+SERVER = "lm-eval-rag serve-kg"
 
 
 def serve_kg_main(argv: Sequence[str]) -> int:
@@ -32,11 +33,10 @@ def serve_kg_main(argv: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at (default: %(default)s)")
     chosen = parser.parse_args(argv)
+    need(SERVER, "serve", "fastapi", "uvicorn")
     app = make_app(EmbeddedGraph(chosen.folder))
-    try:
-        import uvicorn
-    except ImportError:
-        raise UserError(MISSING) from None
+    import uvicorn
+
     logger.info("CRAG_MOCK_API_URL=http://%s:%s", chosen.host, chosen.port)
     uvicorn.run(app, host=chosen.host, port=chosen.port, log_level="warning")
     return 0
@@ -48,11 +48,10 @@ def make_app(graph: KnowledgeGraph) -> Any:
     Raises:
         UserError: FastAPI is not installed.
     """
-    try:
-        from fastapi import FastAPI
-        from fastapi.exceptions import RequestValidationError
-    except ImportError:
-        raise UserError(MISSING) from None
+    need(SERVER, "serve", "fastapi")
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+
     app = FastAPI(title="Knowledge-graph API", description="The functions of CRAG's mock API over local files.")
     app.add_middleware(_ShortBodies)
     app.add_exception_handler(RequestValidationError, _refused)

