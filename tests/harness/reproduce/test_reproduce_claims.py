@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 from lm_eval_rag.harness.report.stats import Difference, Interval
 from lm_eval_rag.harness.reproduce import claims
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, line_scores, verdict
-from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.row_results import Result
+from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 
 TASK = "ruleqa_i"
 
@@ -54,7 +54,7 @@ def test_a_plain_difference(gain: float, expected: str) -> None:
     ((_, (found,)),) = claims.judge(table_of(["a", "b"], [claim()]), results({"a": ours, "b": theirs}))
     assert found.verdict == expected == restated(ours, theirs)
     assert found.comparisons[0].difference.interval.mean == pytest.approx((sum(ours) - sum(theirs)) / 300)
-    assert found.by_rules == ""
+    assert found.verdict_with_controls == ""
 
 
 def test_holm_is_over_the_whole_page_and_not_over_bounds() -> None:
@@ -77,7 +77,7 @@ def test_a_rule_claim_must_hold_against_every_control() -> None:
         made = claim(controls={"random": ("c",)})
         scores = results({"a": good, "b": bad, "c": control})
         ((_, (found,)),) = claims.judge(table_of(["a", "b", "c"], [made]), scores)
-        assert found.verdict == HOLDS and found.by_rules == expected
+        assert found.verdict == HOLDS and found.verdict_with_controls == expected
 
 
 def test_a_control_that_was_not_run_leaves_it_open() -> None:
@@ -85,7 +85,7 @@ def test_a_control_that_was_not_run_leaves_it_open() -> None:
     made = claim(controls={"random": ("c",), "shuffled": ("d",)})
     for scores, expected in ((results({"a": good, "b": bad, "c": bad}), UNCLEAR), (results({"a": good, "b": bad}), "")):
         ((_, (found,)),) = claims.judge(table_of(["a", "b", "c", "d"], [made]), scores)
-        assert found.verdict == HOLDS and found.by_rules == expected
+        assert found.verdict == HOLDS and found.verdict_with_controls == expected
 
 
 def test_seeds_are_averaged_question_by_question() -> None:

@@ -14,10 +14,10 @@ from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.report.report_cli import report_main
 from lm_eval_rag.harness.report.rescore import rescore
 from lm_eval_rag.harness.report.run_files import read_runs
-from lm_eval_rag.harness.reproduce.banks import parts, restricted
-from lm_eval_rag.harness.reproduce.matrix import Train
+from lm_eval_rag.harness.reproduce.banks import corpus_with_part, part_of_heads
 from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 from lm_eval_rag.harness.reproduce.running import Runner
+from lm_eval_rag.harness.reproduce.table_spec import TrainingStep
 from lm_eval_rag.harness.reproduce.training import Trainer
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 
@@ -243,24 +243,24 @@ def test_a_training_step_is_run_once_and_its_rules_are_a_part(monkeypatch: pytes
     monkeypatch.setattr("lm_eval_rag.harness.reproduce.training.cache_dir", lambda: tmp_path)
     trainer = Trainer(lambda task: build())
     options = (("dev", 10), ("epochs", 1), ("eval_every", 1), ("hard", 0), ("task", "ruleqa_demo"))
-    first = trainer.checkpoint(Train("retriever", options))
+    first = trainer.checkpoint(TrainingStep("retriever", options))
     when = (first / "rulerag.json").stat().st_mtime_ns
-    assert trainer.checkpoint(Train("retriever", options)) == first and trainer.made(Train("retriever", options))
+    assert trainer.checkpoint(TrainingStep("retriever", options)) == first
     assert (first / "rulerag.json").stat().st_mtime_ns == when
-    part = trainer.checkpoint(Train("retriever", options, bank="1/2"))
+    part = trainer.checkpoint(TrainingStep("retriever", options, bank="1/2"))
     assert part != first
     assert json.loads((part / "rulerag.json").read_text())["corpora"] == [f"{build()}-rules-1of2"]
 
 
 def test_parts_of_the_rule_bank_are_disjoint_and_make_it_up() -> None:
     whole = open_corpus(build()).rules()
-    dealt = parts(whole, 3)
-    made = [open_corpus(restricted(build(), f"{i}/3")).rules() for i in (1, 2, 3)]
+    by_head = part_of_heads(whole, 3)
+    made = [open_corpus(corpus_with_part(build(), f"{i}/3")).rules() for i in (1, 2, 3)]
     assert sorted(rule.text for one in made for rule in one) == sorted(rule.text for rule in whole)
     for i, one in enumerate(made):
-        assert {dealt[rule.head] for rule in one} == {f"{i + 1}/3"}
-    largest = max(sum(rule.head == head for rule in whole) for head in dealt)
+        assert {by_head[rule.head] for rule in one} == {f"{i + 1}/3"}
+    largest = max(sum(rule.head == head for rule in whole) for head in by_head)
     assert max(map(len, made)) - min(map(len, made)) <= largest
     for wrong in ("4/3", "0/3", "x", "1"):
         with pytest.raises(UserError, match="is not allowed"):
-            restricted(build(), wrong)
+            corpus_with_part(build(), wrong)

@@ -11,8 +11,9 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.published import read_published
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.matrix import Row, read_table
-from lm_eval_rag.harness.reproduce.numbers import numbers_of
+from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Row
 
 BOARDS = Path(__file__).parents[3] / "leaderboards"
 FILES = {"RuleRAG": "rulerag.csv", "CRAG hybrid": "crag_hybrid.csv"}
@@ -73,7 +74,7 @@ def test_published_numbers_are_those_of_the_file(path: Path) -> None:
 
 def test_two_numbers_for_one_cell_are_refused() -> None:
     row = Row("r", "r", "r", "", {}, ("ruleqa_i",), published={"method": "RuleRAG-ICL"})
-    with pytest.raises(UserError, match="names two numbers"):
+    with pytest.raises(UserError, match="fits two numbers"):
         numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
 
 

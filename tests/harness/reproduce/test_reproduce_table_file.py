@@ -11,8 +11,9 @@ from lm_eval.tasks import TaskManager
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.matrix import Table, Train, fill, read_table
 from lm_eval_rag.harness.reproduce.running import jobs
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Table, TrainingStep, fill
 
 WHOLE = """
 title = "T"
@@ -78,9 +79,9 @@ def test_a_row_is_one_for_each_combination(table: Table) -> None:
 
 
 def test_a_placeholder_keeps_its_type_and_a_step_is_resolved_for_the_task(table: Table) -> None:
-    given = table.rows[2].of("ruleqa_demo")
-    tower = Train("retriever", (("mode", "rgft"), ("seed", 1), ("task", "ruleqa_demo")))
-    reader = Train("generator", (("retriever_adapter", tower), ("task", ("ruleqa_demo",))))
+    given = table.rows[2].arguments_for("ruleqa_demo")
+    tower = TrainingStep("retriever", (("mode", "rgft"), ("seed", 1), ("task", "ruleqa_demo")))
+    reader = TrainingStep("generator", (("retriever_adapter", tower), ("task", ("ruleqa_demo",))))
     assert given == {
         "k": 1, "retriever": "static", "retriever_adapter": tower, "generator": "tiny", "gen_pretrained": reader,
     }  # fmt: skip
@@ -119,13 +120,13 @@ def test_tasks_with_other_arguments_are_other_jobs(tmp_path: Path) -> None:
     [
         ('title = "T"', 'titel = "T"', "Unknown key of made_up.toml 'titel'. Did you mean 'title'"),
         ('series = "{mode}"', 'serie = "{mode}"', "Unknown key of row"),
-        ('"tuned, {mode}"', '"tuned, {mod}"', "placeholder that nothing fills"),
+        ('"tuned, {mode}"', '"tuned, {mod}"', "placeholder without a value"),
         ('"@static"\ngenerator', '"@statick"\ngenerator', "Unknown training step in row 'rgft-k1/seed0': 'statick'"),
         ('what = "retriever"', 'what = "retreiver"', "'what' in training step 'static'"),
         ('worse = ["plain"]', 'worse = ["plane"]', "Unknown row in the claim 'k = 1 against none': 'plane'"),
-        ('name = "{mode}-k{k}"', 'name = "plain"', "two rows are named 'plain/seed0'"),
+        ('name = "{mode}-k{k}"', 'name = "plain"', "2 rows are named 'plain/seed0'"),
         ("[[row]]", "[[row]", "cannot be read"),
-        ('worse = ["plain"]', "", "missing 1 required positional argument: 'worse'"),
+        ('worse = ["plain"]', "", "Claim 'k = {k} against none': worse: Field required"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
