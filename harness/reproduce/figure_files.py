@@ -17,25 +17,20 @@ from lm_eval_rag.harness.report.table import printable
 from lm_eval_rag.harness.reproduce.figure_data import FigureData, Point
 
 COLOURS = ("#3b6fd4", "#d1583b", "#2e9367", "#9259c4", "#b8860b", "#3f93ad", "#cc4488", "#7a7f87")  # on white and black
-GAIN, LOSS = "#2e9367", "#d1583b"
-INK, GRID = "#1c2331", "#d9dde4"  # on the page they are var(--ink) and var(--rule), which follow its colour scheme
+GAIN, LOSS, LINES = "#2e9367", "#d1583b", "#8d96a366"
 SUFFIXES = ("svg", "pdf", "png")
 STYLE = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib; a page puts its own in
-    "font.size": 10,
+    "font.family": "DejaVu Sans",  # comes with matplotlib; a page puts its own in, and its colour of text
     "text.parse_math": False,  # labels are plain text, also with a $
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": INK,
+    "axes.edgecolor": LINES,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "grid.color": GRID,
-    "xtick.color": GRID,
-    "ytick.color": GRID,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
+    "grid.color": LINES,
+    "xtick.color": LINES,
+    "ytick.color": LINES,
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
     "legend.frameon": False,
     "svg.fonttype": "none",
 }
@@ -84,29 +79,32 @@ def _svg(figure: Any) -> str:
 
 
 def _for_page(svg: str) -> str:
-    """The ``<svg>`` element for use in a page: no style of its own, no unused ids, the colours of the page."""
+    """The ``<svg>`` element for use in a page: no style of its own, and only ids that are referred to."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    return svg.replace(INK, "var(--ink)").replace(GRID, "var(--rule)")
+    return re.sub(r'<g id="[^"]*"', "<g", svg)
 
 
 def _draw_curves(figure: Any, data: FigureData) -> None:
+    from matplotlib.lines import Line2D
+
     axes = figure.add_subplot()
     curves = {name: _in_percent(points, data.plot.relative) for name, points in data.curves.items()}
     handles = []
     for number, points in enumerate(curves.values()):
-        look = {"color": COLOURS[number % len(COLOURS)], "clip_on": False}
+        look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": "o", "markersize": 4}
+        handles.append(Line2D([], [], **look))
         ours = [(point.x, point.ours) for point in points if point.ours]
         for x, one in ours:
             if one.low is not None and one.high is not None:
-                axes.plot([x, x], [one.low, one.high], linewidth=1, **look)
-        handles += axes.plot([x for x, _ in ours], [one.mean for _, one in ours], marker="o", markersize=4, **look)
+                axes.plot([x, x], [one.low, one.high], color=look["color"], linewidth=1)
+        if ours:
+            axes.plot([x for x, _ in ours], [one.mean for _, one in ours], **look)
         theirs = [(point.x, point.paper) for point in points if point.paper is not None]
         if theirs:
-            axes.plot(*zip(*theirs, strict=True), linestyle="--", marker="o", fillstyle="none", markersize=4, **look)
+            axes.plot(*zip(*theirs, strict=True), linestyle="--", fillstyle="none", **look)
     if any(point.paper is not None for points in curves.values() for point in points):
-        handles += axes.plot([], [], color=INK, linestyle="--")
+        handles.append(Line2D([], [], color=COLOURS[-1], linestyle="--"))
     if data.plot.log:
         axes.set_xscale("log")
     xs = sorted({point.x for points in curves.values() for point in points})
@@ -116,8 +114,9 @@ def _draw_curves(figure: Any, data: FigureData) -> None:
     axes.grid(axis="y")
     axes.set_xlabel(printable(data.plot.x_label))
     axes.set_ylabel("percent of the curve's best" if data.plot.relative else "percent")
-    names = [printable(name) for name in curves] + ["the paper"] * (len(handles) - len(curves))
-    legend = figure.legend(handles, ["-"] * len(handles), loc="outside lower center", ncols=min(4, len(handles)))
+    names = [textwrap.fill(printable(name), 48) for name in curves] + ["the paper"] * (len(handles) - len(curves))
+    columns = max(1, 320 // (6 * max(map(len, names)) + 36))  # points: the figure's width, a letter's, a handle's
+    legend = figure.legend(handles, ["-"] * len(names), loc="outside lower center", ncols=columns, columnspacing=1)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)  # given as a label, a name with a leading _ would be left out
 
@@ -152,9 +151,9 @@ def _draw_gains(figure: Any, data: FigureData) -> None:
             if one:
                 axes.text(j, i - 0.12, f"{mean:+.1f}", ha="center", va="center", fontsize=13)
                 ends = "" if one.low is None or one.high is None else f"{100 * one.low:.1f} to {100 * one.high:.1f}"
-                axes.text(j, i + 0.14, ends, ha="center", va="center", fontsize=7)
+                axes.text(j, i + 0.14, ends, ha="center", va="center", fontsize=8)
             if (number := data.paper[i][j]) is not None:
-                axes.text(j, i + 0.34, f"paper {number:+.1f}", ha="center", va="center", fontsize=7)
+                axes.text(j, i + 0.34, f"paper {number:+.1f}", ha="center", va="center", fontsize=8)
     places, names = range(len(data.names)), [printable(name) for name in data.names]
     axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5), aspect="equal")
     axes.set_xticks(places, names)

@@ -54,7 +54,7 @@ class Strict(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.text += f"{data} "
 
 
 def parsed(text: str) -> Strict:
@@ -127,8 +127,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     html, text = render_html(page, write_figures(page.figures, tmp_path)), render_text(page)
     seen = parsed(html)
     assert "script" not in seen.tags
-    places = ("<title>", "<h1>", "<li>", "<h3>", "<figcaption>", "<b>", "<code>", ">vs all", "font: ")
-    assert seen.text.count("alert('x')") >= len(places) and "{{ 7 * 7 }}" in seen.text
+    assert seen.text.count("alert('x')") > 10 and "{{ 7 * 7 }}" in seen.text
     assert not [name for name, value in seen.attributes if name.startswith("on")]
     assert "\x1b" not in html + text and "\u202e" not in html + text
     assert "\\x1b[31m" in seen.text and "\\x1b[31m" in text
@@ -144,13 +143,13 @@ def test_nothing_is_fetched(html: str) -> None:
 def test_every_table_says_what_its_cells_are(html: str) -> None:
     """For a reader of the screen by the heading's scope, on a narrow screen by the cell's own label."""
     seen = parsed(html)
-    assert {attributes.get("scope") for tag, attributes in seen.cells if tag == "th"} == {"col", "row"}
+    assert {attributes.get("scope") for tag, attributes in seen.cells if tag == "th"} == {"col", "row", "rowgroup"}
     assert all(attributes.get("data-label") for tag, attributes in seen.cells if tag == "td")
 
 
 def test_claims_and_figures_stand_before_the_scores(html: str) -> None:
     text = render_text(page_of("Title", "why"))
-    order = [html.index(part) for part in ("<svg", "What the paper says", "<h2>Differences", f"<h2>{TASK}</h2>")]
+    order = [html.index(part) for part in ("<svg", "What the paper says", f"<h2>{TASK}</h2>")]
     assert order == sorted(order)
     assert text.index("Claims") < text.index("\nem\n")
 
@@ -161,7 +160,7 @@ def test_a_verdict_stands_with_its_numbers(html: str) -> None:
     for one in tested.comparisons:
         assert one.verdict in text
         assert f"80 questions, {one.difference.test}, p {one.difference.p:.2g}, Holm {one.p_holm:.2g}" in text
-    assert f"vs all controls: {tested.verdict_with_controls}" in text
+    assert f"baseline and all controls {tested.verdict_with_controls}" in text
 
 
 def test_ours_stands_beside_the_papers() -> None:
