@@ -66,7 +66,7 @@ def crag_hybrid(
     reasoning_tokens: Positive = 512,
     answer_tokens: Positive = 75,
     seed: Natural = 0,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from pages, tables, the knowledge graph, calculations and the model's own knowledge, or decline.
 
@@ -100,20 +100,20 @@ def crag_hybrid(
         reasoning_tokens: The most tokens of a reply in the form.
         answer_tokens: The most tokens of an answer alone.
         seed: Of the demonstrations.
-        wording: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    manner = Manner(reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, wording)
+    manner = Manner(reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, prompt_file)
 
     def attribute(name: Attribute) -> Plan[str]:
         return predict(
             query, name, notes, svm=svm, shots=demonstrations, samples=samples, temperature=temperature, seed=seed,
-            wording=wording,
+            prompt_file=prompt_file,
         )  # fmt: skip
 
     def answer(found: References) -> Plan[Answer]:
         given = yield from answered(query, found, notes, manner)
-        return (yield from verified(query, given, found, wording=wording)) if verify else given
+        return (yield from verified(query, given, found, prompt_file=prompt_file)) if verify else given
 
     if attribute_predictor and (yield from attribute("static_or_dynamic")) == "dynamic":
         notes.append("dynamic")
@@ -123,7 +123,9 @@ def crag_hybrid(
 
     found = References()
     if knowledge_graph and sources.graph:
-        told = yield from facts(query, graph, notes, length=graph_length, wording=wording, domains=sources.domains)
+        told = yield from facts(
+            query, graph, notes, length=graph_length, prompt_file=prompt_file, domains=sources.domains
+        )
         found = replace(found, facts=told)
         if graph_first and told:
             given = yield from answer(found)
@@ -132,7 +134,7 @@ def crag_hybrid(
             notes.append("graph did not tell")
     if sources.chunks and chunk_extraction:
         chunks = yield from reranked(
-            query, k, notes, rerank=rerank, depth=depth, best_pages=best_pages, parents=parents, wording=wording
+            query, k, notes, rerank=rerank, depth=depth, best_pages=best_pages, parents=parents, prompt_file=prompt_file
         )
         found = replace(found, chunks=chunks)
     elif sources.chunks:
@@ -141,9 +143,11 @@ def crag_hybrid(
         read = yield from pages()
         found = replace(found, tables=(yield from tables(query, read, length=table_length, best=best_tables)))
     if calculator:
-        made = yield from calculations(query, found, notes, samples=samples, temperature=temperature, wording=wording)
+        made = yield from calculations(
+            query, found, notes, samples=samples, temperature=temperature, prompt_file=prompt_file
+        )
         found = replace(found, calculations=made)
     if knowledge_extractor:
-        memory = yield from own_knowledge(query, notes, max_tokens=reasoning_tokens, wording=wording)
+        memory = yield from own_knowledge(query, notes, max_tokens=reasoning_tokens, prompt_file=prompt_file)
         found = replace(found, memory=memory)
     return (yield from answer(found))

@@ -24,7 +24,7 @@ def crag_kg_baseline(
     text_length: Natural = TEXT,
     graph_length: Natural = 1000,
     answer_tokens: Positive = 75,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences and the facts that rules look up.
 
@@ -34,11 +34,13 @@ def crag_kg_baseline(
         text_length: Characters of all sentences.
         graph_length: Characters of all facts.
         answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    told = yield from facts(query, "rules", notes, length=graph_length, wording=wording)
+    told = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
     read = yield from pages()
     chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
+    manner = Manner(
+        reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, prompt_file=prompt_file
+    )
     return (yield from answered(query, References(chunks=chunks, facts=told), notes, manner))

@@ -12,12 +12,14 @@ from lm_eval_rag.methods.crag.answering import Manner, answered
 from lm_eval_rag.methods.crag.references import References
 
 
-def crag_llm_baseline(query: Query, *, answer_tokens: Positive = 75, wording: str | None = None) -> Plan[Answer]:
+def crag_llm_baseline(query: Query, *, answer_tokens: Positive = 75, prompt_file: str | None = None) -> Plan[Answer]:
     """Answer from the model's own memory.
 
     Args:
         answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
+    manner = Manner(
+        reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, prompt_file=prompt_file
+    )
     return (yield from answered(query, References(), [], manner))

@@ -22,7 +22,7 @@ def crag_rag_baseline(
     sentence_length: Positive = SENTENCE,
     text_length: Natural = TEXT,
     answer_tokens: Positive = 75,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences.
 
@@ -31,9 +31,11 @@ def crag_rag_baseline(
         sentence_length: Characters of a sentence.
         text_length: Characters of all sentences.
         answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     read = yield from pages()
     chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
+    manner = Manner(
+        reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, prompt_file=prompt_file
+    )
     return (yield from answered(query, References(chunks), [], manner))

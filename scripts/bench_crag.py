@@ -23,7 +23,7 @@ from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.rerank import reranked
 from lm_eval_rag.methods.crag.tables import tables
 
-PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "wording": None}
+PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "prompt_file": None}
 
 
 def sentences_of(query: Query) -> Plan[Answer]:

@@ -44,6 +44,10 @@ class Ranks(Protocol):
         """On rank ``dst`` the objects of all ranks in their order; None on the others."""
         ...
 
+    def share(self, obj: Any) -> list[Any]:
+        """The objects of all ranks in their order, on every rank."""
+        ...
+
     def barrier(self) -> None:
         """Wait for all ranks."""
         ...
@@ -61,6 +65,10 @@ class Alone:
         return tensor
 
     def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        """The object alone."""
+        return [obj]
+
+    def share(self, obj: Any) -> list[Any]:
         """The object alone."""
         return [obj]
 
@@ -103,6 +111,14 @@ class Launched:
         gathered = [None] * self.world_size if self.rank == dst else None
         distributed.gather_object(obj, gathered, dst=dst)
         return gathered
+
+    def share(self, obj: Any) -> list[Any]:
+        """The objects of all ranks in their order, on every rank."""
+        from torch import distributed
+
+        shared: list[Any] = [None] * self.world_size
+        distributed.all_gather_object(shared, obj)
+        return shared
 
     def barrier(self) -> None:
         """Wait for all ranks."""

@@ -23,7 +23,7 @@ class Case:
         golds: Accepted answers in normal form; empty when the question has none.
         documents: (text, object or None) of every retrieved passage in normal form, best first; None when the method
             does not retrieve.
-        depth: The largest k at which a recall of this list means something: the k that the method asked with.
+        depth: The largest k at which a recall of this list means something: the depth of its run.
         abstained: Whether the method declined to answer.
         verdict: What a judge, or CRAG's rules, made of the answer; None where there was no judge.
         label: A person's label of this answer (``perfect`` and so on), or None.
@@ -72,7 +72,7 @@ class Case:
 def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> Case:
     """A case from a task's document, a response, and the record that the adapter left (None for a stock model).
 
-    ``depth`` is the record's ``k`` (the largest of any Retrieve or Rank ask), else the list's length.
+    ``depth`` is the record's ``k``, else the list's length.
     """
     rag = rag or {}
     passages = rag.get("passages")

@@ -5,10 +5,11 @@ contained in the top k). ``recall@k`` wants a document that states the answer: a
 words when it is free text. ``recall@k_contains`` is the published measure: the answer anywhere in the text, even inside
 another name, which flatters (8 points on ICEWS14 with BM25).
 
-A list is scored at k only up to the k that the method asked its retriever for, so that one run scores the same
-questions at each k. A list that is shorter than asked (duplicates, a small corpus) is scored as it is: nothing more was
-found. The list is the merged one, so a union over rules is cut to k: an equal budget. What the longer union holds is
-``pooled_recall_contains``, to be read with ``pooled_documents``.
+A list is scored at k only up to the run's depth: the most documents that a list of the run stands for
+(:func:`lm_eval_rag.harness.core.record.depth`), so that one run scores the same questions at each k. A list that is
+shorter (duplicates, a small corpus, a method that stopped early or cut it) is scored as it is. The list is the merged
+one, so a union over rules is cut to k: an equal budget. What the longer union holds is ``pooled_recall_contains``, to
+be read with ``pooled_documents``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ CUTOFFS = (1, 2, 5, 10, 50)
 
 
 def recall(case: Case, k: int) -> float | None:
-    """1 if one of the first ``k`` documents states a gold answer, else 0; unscored beyond the asked depth."""
+    """1 if one of the first ``k`` documents states a gold answer, else 0; unscored beyond the depth of the run."""
     return _within(case.answer_rank, k) if _scored(case) and k <= case.depth else None
 
 
 def recall_contains(case: Case, k: int) -> float | None:
-    """1 if a gold answer stands anywhere in the first ``k`` documents, else 0; unscored beyond the asked depth."""
+    """1 if a gold answer stands anywhere in the first ``k`` documents, else 0; unscored beyond the depth of the run."""
     return _within(case.mention_rank, k) if _scored(case) and k <= case.depth else None
 
 

@@ -23,7 +23,7 @@ class Manner:
         false_premise: Whether a false premise is looked for.
         reasoning_tokens: The most tokens of a reply in the form.
         answer_tokens: The most tokens of an answer alone.
-        wording: A TOML file with other prompts.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
 
     reasoning: bool = True
@@ -31,7 +31,7 @@ class Manner:
     false_premise: bool = True
     reasoning_tokens: int = 512
     answer_tokens: int = 75
-    wording: str | None = None
+    prompt_file: str | None = None
 
 
 def answered(query: Query, found: References, notes: list[str], manner: Manner) -> Plan[Answer]:
@@ -48,12 +48,12 @@ def answered(query: Query, found: References, notes: list[str], manner: Manner) 
         found.passages(),
         false_premise=manner.false_premise,
         max_tokens=manner.reasoning_tokens,
-        wording=manner.wording,
+        prompt_file=manner.prompt_file,
     )
     read = read_reasoning(reply)
     if read is None:
         notes.append("answer unread")
-        text = yield from summarise(query, reply, max_tokens=manner.answer_tokens, wording=manner.wording)
+        text = yield from summarise(query, reply, max_tokens=manner.answer_tokens, prompt_file=manner.prompt_file)
         return settle(text, found, notes)
     if manner.false_premise and read.false_premise is None:
         notes.append("false premise unread")
@@ -62,6 +62,6 @@ def answered(query: Query, found: References, notes: list[str], manner: Manner) 
 
 def _plainly(query: Query, found: References, manner: Manner) -> Plan[str]:
     name = "baseline" if not manner.refined else "refined_false_premise" if manner.false_premise else "refined"
-    shown = prompt(name, asked(query), found.passages(), wording=manner.wording)
+    shown = prompt(name, asked(query), found.passages(), prompt_file=manner.prompt_file)
     stop = ("\n\n\n", END)
     return one_line((yield from generate(shown, temperature=0.0, max_tokens=manner.answer_tokens, stop=stop)))

@@ -35,7 +35,7 @@ def predict(
     samples: int,
     temperature: float,
     seed: int,
-    wording: str | None,
+    prompt_file: str | None,
 ) -> Plan[str]:
     """The label of a question.
 
@@ -49,7 +49,10 @@ def predict(
     if svm is not None:
         return (yield from classify(query.text, attribute, svm))
     shown = prompt(
-        attribute, f"Question: {query.text}", shots=demonstrations(attribute, shots, seed, wording), wording=wording
+        attribute,
+        f"Question: {query.text}",
+        shots=demonstrations(attribute, shots, seed, prompt_file),
+        prompt_file=prompt_file,
     )
     replies = yield from sample(shown, samples, temperature, max_tokens=16, stop=("###", END))
     labels = LABELS[attribute]

@@ -17,7 +17,7 @@ NOTHING = {"", '""', "''", "none", "null", "n/a"}
 
 
 def calculations(
-    query: Query, found: References, notes: list[str], *, samples: int, temperature: float, wording: str | None
+    query: Query, found: References, notes: list[str], *, samples: int, temperature: float, prompt_file: str | None
 ) -> Plan[tuple[str, ...]]:
     """``expression = value`` of each distinct expression that has a value.
 
@@ -25,7 +25,7 @@ def calculations(
         notes: Takes ``calculation refused: <reason>`` for each that has none.
         samples: Expressions that the model writes.
     """
-    shown = prompt("calculator", asked(query), found.passages(), wording=wording)
+    shown = prompt("calculator", asked(query), found.passages(), prompt_file=prompt_file)
     replies = yield from sample(shown, samples, temperature, max_tokens=96, stop=("\n\n\n", END))
     lines = dict.fromkeys(code_line(reply) for reply in replies)
     results = []

@@ -14,11 +14,11 @@ INVALID = "invalid question"
 NOTES_READ = 4_000  # characters of broken notes that the summariser is shown: their end, where an answer would be
 
 
-def summarise(query: Query, reply: str, *, max_tokens: int, wording: str | None) -> Plan[str]:
+def summarise(query: Query, reply: str, *, max_tokens: int, prompt_file: str | None) -> Plan[str]:
     """The backup summariser: the answer that unreadable reasoning comes to (appendix D.6); "" for a blank reply."""
     if not reply.strip():
         return ""
-    shown = prompt("summary", f"Notes:\n{reply[-NOTES_READ:].strip()}\n\n{asked(query)}", wording=wording)
+    shown = prompt("summary", f"Notes:\n{reply[-NOTES_READ:].strip()}\n\n{asked(query)}", prompt_file=prompt_file)
     return one_line((yield from generate(shown, temperature=0.0, max_tokens=max_tokens, stop=("\n\n\n", END))))
 
 

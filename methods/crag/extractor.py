@@ -15,14 +15,14 @@ from lm_eval_rag.methods.crag.wording import END, asked, prompt
 LONGEST = 1_000  # characters of it that are shown
 
 
-def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, wording: str | None) -> Plan[str]:
+def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, prompt_file: str | None) -> Plan[str]:
     """The answer from memory with its reasoning; "" where the model does not know.
 
     Args:
         notes: Takes ``knowledge unread`` where the form is broken.
     """
     reply = yield from generate(
-        prompt("knowledge", asked(query), wording=wording), temperature=0.0, max_tokens=max_tokens, stop=(END,)
+        prompt("knowledge", asked(query), prompt_file=prompt_file), temperature=0.0, max_tokens=max_tokens, stop=(END,)
     )
     read = read_reasoning(reply)
     if read is None:

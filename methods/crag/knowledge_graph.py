@@ -28,7 +28,7 @@ Way = Literal["rules", "calls", "query"]
 
 
 def facts(
-    query: Query, way: Way, notes: list[str], *, length: int, wording: str | None, domains: Iterable[str] = DOMAINS
+    query: Query, way: Way, notes: list[str], *, length: int, prompt_file: str | None, domains: Iterable[str] = DOMAINS
 ) -> Plan[tuple[str, ...]]:
     """What the graph says about a question, at most ``length`` characters in all (1000 as published).
 
@@ -42,7 +42,7 @@ def facts(
     if not (yield from has_graph()):
         return ()
     name, prepare, run = WAYS[way]
-    shown = prompt(name, f"{prepare(domains)}\n\n{asked(query)}", wording=wording)
+    shown = prompt(name, f"{prepare(domains)}\n\n{asked(query)}", prompt_file=prompt_file)
     reply = yield from generate(shown, temperature=0.0, max_tokens=256, stop=("\n\n\n", END))
     found = yield from run(reply, query)
     if found is None:

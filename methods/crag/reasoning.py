@@ -47,11 +47,11 @@ def read_reasoning(reply: str) -> Reasoned | None:
 
 
 def reason(
-    query: Query, passages: tuple[Passage, ...], *, false_premise: bool, max_tokens: int, wording: str | None
+    query: Query, passages: tuple[Passage, ...], *, false_premise: bool, max_tokens: int, prompt_file: str | None
 ) -> Plan[str]:
     """The model's reply in the form, as it is; with ``false_premise`` it is told to look for one."""
     name = "reasoning_false_premise" if false_premise else "reasoning"
-    shown = prompt(name, asked(query), passages, wording=wording)
+    shown = prompt(name, asked(query), passages, prompt_file=prompt_file)
     return (yield from generate(shown, temperature=0.0, max_tokens=max_tokens, stop=(END,)))
 
 

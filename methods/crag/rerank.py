@@ -29,7 +29,7 @@ def reranked(
     depth: int,
     best_pages: int,
     parents: bool,
-    wording: str | None,
+    prompt_file: str | None,
 ) -> Plan[tuple[Passage, ...]]:
     """The ``k`` best chunks of the question's pages, best first.
 
@@ -45,11 +45,11 @@ def reranked(
     read = (yield from pages()) if best_pages or parents else ()
     wanted = depth if rerank == "generator" else k
     found = yield from best_chunks(query, read, wanted, best_pages=best_pages, parents=parents)
-    return found if rerank == "off" else (yield from by_generator(query, found, k, notes, wording=wording))
+    return found if rerank == "off" else (yield from by_generator(query, found, k, notes, prompt_file=prompt_file))
 
 
 def by_generator(
-    query: Query, found: Sequence[Passage], k: int, notes: list[str], *, wording: str | None
+    query: Query, found: Sequence[Passage], k: int, notes: list[str], *, prompt_file: str | None
 ) -> Plan[tuple[Passage, ...]]:
     """The ``k`` that the model names first; where it names fewer, the best of the others follow.
 
@@ -60,7 +60,10 @@ def by_generator(
         return ()
     shown = tuple(Passage(p.id, f"[{number}] {p.text}") for number, p in enumerate(found, start=1))
     reply = yield from generate(
-        prompt("rerank", asked(query), shown, wording=wording), temperature=0.0, max_tokens=64, stop=("\n\n\n", END)
+        prompt("rerank", asked(query), shown, prompt_file=prompt_file),
+        temperature=0.0,
+        max_tokens=64,
+        stop=("\n\n\n", END),
     )
     named = numbers(reply, len(found))
     if not named:

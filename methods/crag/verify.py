@@ -16,7 +16,7 @@ from lm_eval_rag.methods.crag.replies import choice
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
 
-def verified(query: Query, answer: Answer, found: References, *, wording: str | None) -> Plan[Answer]:
+def verified(query: Query, answer: Answer, found: References, *, prompt_file: str | None) -> Plan[Answer]:
     """The answer, or "I don't know" where the references do not bear it out.
 
     Its notes take ``unsupported``, or ``verification unread`` where the model says neither yes nor no; then the answer
@@ -27,7 +27,7 @@ def verified(query: Query, answer: Answer, found: References, *, wording: str | 
     passages = replace(found, memory="").passages()
     said = None
     if passages:
-        shown = prompt("verify", f"{asked(query)}\nAnswer given: {answer.text}", passages, wording=wording)
+        shown = prompt("verify", f"{asked(query)}\nAnswer given: {answer.text}", passages, prompt_file=prompt_file)
         said = choice((yield from generate(shown, temperature=0.0, max_tokens=8, stop=("\n\n", END))), ("yes", "no"))
         if said is None:
             return replace(answer, notes=(*answer.notes, "verification unread"))

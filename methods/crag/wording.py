@@ -1,16 +1,14 @@
-"""The wording of every module's prompt, from one TOML file: ours, or the user's (``wording=FILE``)."""
+"""The wording of every module's prompt, from one TOML file: ours, with what the user's (``prompt_file=``) changes."""
 
 from __future__ import annotations
 
 import random
-import tomllib
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template, changed_version, read_prompt_file
 from lm_eval_rag.harness.core.types import Passage, Query
 
 PARTS = {"instruction", "closed", "answer"}
@@ -18,10 +16,10 @@ END = "===END==="  # ends the reasoning's form; every module stops there, so tha
 
 
 def prompt(
-    name: str, text: str, references: tuple[Passage, ...] = (), shots: tuple[Shot, ...] = (), *, wording: str | None
+    name: str, text: str, references: tuple[Passage, ...] = (), shots: tuple[Shot, ...] = (), *, prompt_file: str | None
 ) -> Prompt:
     """A module's prompt; its references are the more important the earlier, and the last are dropped to fit."""
-    return Prompt(_templates(wording)[name], text, references, shots=shots)
+    return Prompt(_templates(prompt_file)[name], text, references, shots=shots)
 
 
 def asked(query: Query) -> str:
@@ -29,31 +27,21 @@ def asked(query: Query) -> str:
     return f"Asked on: {query.time}\nQuestion: {query.text}" if query.time else f"Question: {query.text}"
 
 
-def demonstrations(attribute: str, n: int, seed: int, wording: str | None) -> tuple[Shot, ...]:
+def demonstrations(attribute: str, n: int, seed: int, prompt_file: str | None) -> tuple[Shot, ...]:
     """``n`` seeded examples of an attribute, at most as many as there are: the same for every question."""
-    pool = [(text, label) for label, texts in _demonstrations(wording)[attribute].items() for text in texts]
+    pool = [(text, label) for label, texts in _demonstrations(prompt_file)[attribute].items() for text in texts]
     drawn = random.Random(seed).sample(sorted(pool), min(n, len(pool)))
     return tuple(Shot(f"Question: {text}", label) for text, label in drawn)
 
 
 @cache
-def _templates(wording: str | None) -> dict[str, Template]:
-    path, data = _read(wording)
-    ours = _read(None)[1]
-    version, parts = data.get("version"), {name: part for name, part in data.items() if isinstance(part, dict)}
-    missing = sorted(set(ours) - set(data))
-    if missing or not isinstance(version, str):
-        raise UserError(f"The prompts in {path} lack {', '.join(missing) or 'a version'}. Start from a copy of ours.")
-    return {name: _template(path, name, version, part) for name, part in parts.items() if name != "demonstrations"}
+def _templates(prompt_file: str | None) -> dict[str, Template]:
+    parts = _parts(prompt_file)
+    version = str(parts["version"])
+    return {name: _template(version, part) for name, part in parts.items() if name not in CHECKS}
 
 
-def _template(path: Path, name: str, version: str, part: dict[str, Any]) -> Template:
-    unknown = sorted(set(part) - PARTS)
-    if unknown or "instruction" not in part or not all(isinstance(text, str) for text in part.values()):
-        raise UserError(
-            f"The prompts in {path}: [{name}] needs the text 'instruction' and may have {', '.join(sorted(PARTS))}; "
-            f"found {', '.join(sorted(part)) or 'nothing'}."
-        )
+def _template(version: str, part: dict[str, str]) -> Template:
     instruction = part["instruction"].strip() + "\n"  # an empty line parts it from what comes after
     return Template(
         version=version,
@@ -67,20 +55,48 @@ def _template(path: Path, name: str, version: str, part: dict[str, Any]) -> Temp
     )
 
 
-def _demonstrations(wording: str | None) -> dict[str, dict[str, list[str]]]:
-    path, data = _read(wording)
-    found: dict[str, dict[str, list[str]]] = data["demonstrations"]
-    if not all(isinstance(text, str) for labels in found.values() for texts in labels.values() for text in texts):
-        raise UserError(f"The prompts in {path}: [demonstrations] holds lists of questions by label.")
-    return found
+def _demonstrations(prompt_file: str | None) -> dict[str, dict[str, list[str]]]:
+    attributes: dict[str, dict[str, list[str]]] = _parts(prompt_file)["demonstrations"]
+    return attributes
 
 
 @cache
-def _read(wording: str | None) -> tuple[Path, dict[str, Any]]:
-    path = Path(wording or str(files("lm_eval_rag.methods.crag") / "prompts.toml"))
-    try:
-        return path, tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"The prompts {path} cannot be read: {error.strerror}. Give a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"The prompts {path} are no TOML: {error}.") from None
+def _parts(prompt_file: str | None) -> dict[str, Any]:
+    """Our prompts, with what the file changes: of each prompt the texts that it names, of each attribute its lists."""
+    ours = read_prompt_file(str(files("lm_eval_rag.methods.crag") / "prompts.toml"))
+    if prompt_file is None:
+        return ours
+    theirs = read_prompt_file(prompt_file)
+    parts = dict(ours)
+    for name, part in theirs.items():
+        if name not in ours:
+            raise unknown(f"prompt in {prompt_file}:", name, ours)
+        CHECKS.get(name, _check_prompt)(prompt_file, name, part)
+        parts[name] = {**ours[name], **part} if isinstance(part, dict) else part
+    return parts if "version" in theirs else {**parts, "version": changed_version(ours, parts)}
+
+
+def _check_version(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, str):
+        raise UserError(f"The prompts in {path}: version = {part!r} is not allowed: give a text.")
+
+
+def _check_demonstrations(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, dict) or not all(map(_are_lists, part.values())):
+        raise UserError(f"The prompts in {path}: [demonstrations] holds lists of questions by label.")
+
+
+def _are_lists(labels: Any) -> bool:
+    lists = labels.values() if isinstance(labels, dict) else [None]
+    return all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in lists)
+
+
+def _check_prompt(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, dict) or set(part) - PARTS or not all(isinstance(text, str) for text in part.values()):
+        raise UserError(
+            f"The prompts in {path}: [{name}] may have the texts {', '.join(sorted(PARTS))}; found "
+            f"{', '.join(sorted(part)) if isinstance(part, dict) else repr(part)}."
+        )
+
+
+CHECKS = {"version": _check_version, "demonstrations": _check_demonstrations}  # what is no prompt

@@ -101,7 +101,10 @@ def _autoloading() -> Iterator[Finding]:
     if not _autoload.enabled():
         value = os.environ["LM_EVAL_RAG_AUTOLOAD"]
         state = f"off (LM_EVAL_RAG_AUTOLOAD={value})"
-        fix = f"Autoload is off by LM_EVAL_RAG_AUTOLOAD={value}: lm_eval does not know our tasks and models. Unset it."
+        fix = (
+            f"Autoload is off by LM_EVAL_RAG_AUTOLOAD={value}: lm_eval does not know our tasks and models. Unset it; "
+            f"or give lm_eval --include_path {tasks_folder()} for the tasks, and call lm_eval_rag.register() in Python."
+        )
     elif not _autoload.installed():
         fix = "The hook is not active: Python was started without site (-S), or the start file was not read."
     yield Finding("autoload", state, fix)

@@ -19,8 +19,8 @@ from lm_eval_rag.methods.crag.rerank import reranked
 from lm_eval_rag.methods.crag.tables import tables
 from lm_eval_rag.methods.crag.verify import verified
 
-NO = {"wording": None}
-VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, "wording": None}
+NO = {"prompt_file": None}
+VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, "prompt_file": None}
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_sentences_of_the_baseline(play: Any, query: Query, web: Any) -> None:
     assert play(best_sentences(query, web[1:2])).result == ()
 
 
-OFF: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "wording": None}
+OFF: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "prompt_file": None}
 
 
 def test_reranking_by_the_retriever(play: Any, query: Query, web: Any) -> None:

@@ -1,5 +1,6 @@
 """Whole methods, played: the exact sequence of asks for every switch, and every way out."""
 
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag import wording
+from lm_eval_rag.methods.crag.wording import demonstrations
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -218,22 +219,49 @@ def test_the_baselines(play: Any, query: Query, web: Any) -> None:
     assert (played.result.text, played.result.notes) == ("I don't know", ("blank answer",))
 
 
-def test_another_wording(play: Any, query: Query, tmp_path: Any) -> None:
-    ours = wording._read(None)[0].read_text(encoding="utf-8")
+def test_another_whole_file(play: Any, query: Query, web: Any, tmp_path: Any) -> None:
+    ours = (files("lm_eval_rag.methods.crag") / "prompts.toml").read_text(encoding="utf-8")
     file = tmp_path / "own.toml"
     file.write_text(
-        ours.replace('[baseline]\ninstruction = """', '[baseline]\ninstruction = """\nMy own words. '), "utf-8"
+        ours.replace("Answer the question with the references", "In my words, with the references"), "utf-8"
     )
-    plan = crag_rag_baseline(query, wording=str(file))
-    next(plan)
-    for content, error in [
-        ("version = 1", "lack answer|lack"),
-        (ours.replace("instruction =", "instructions =", 1), "needs the text 'instruction'"),
-        ("version = ", "no TOML"),
-        (None, "cannot be read"),
-    ]:
-        bad = tmp_path / f"bad{len(str(content))}.toml"
-        if content is not None:
-            bad.write_text(content, encoding="utf-8")
-        with pytest.raises(UserError, match=error):
-            play(crag_llm_baseline(query, wording=str(bad)))
+    played = play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3 million")
+    prompt = played.asks[-1].prompt
+    assert "In my words, with the references" in prompt.render() and prompt.template.version == "crag-2"
+
+
+def test_a_file_may_leave_out_what_it_does_not_change(play: Any, query: Query, web: Any, tmp_path: Any) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[baseline]\nanswer = "In short:"\n[demonstrations.domain]\nmusic = ["who sang?"]\n', "utf-8")
+    (plain,) = [play(crag_rag_baseline(query), web, ((1, 2.0),), "3").asks[-1].prompt]
+    (changed,) = [play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3").asks[-1].prompt]
+    assert changed.render() == plain.render().removesuffix("Answer:") + "In short:"
+    assert changed.template.version.startswith("crag-2+") and len(changed.template.version) == len("crag-2+") + 8
+    assert [shot.answer for shot in demonstrations("domain", 5, 0, str(file))] == ["music"]
+    shots = demonstrations("static_or_dynamic", 5, 0, str(file))
+    assert shots == demonstrations("static_or_dynamic", 5, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("version = 1", r"version = 1 is not allowed: give a text"),
+        (
+            "[baseline]\ninstructions = 'x'",
+            r"\[baseline\] may have the texts answer, closed, instruction; found instructi",
+        ),
+        ("[baseline]\ninstruction = 3", r"\[baseline\] may have the texts"),
+        ("baseline = 'x'", r"\[baseline\] may have the texts answer, closed, instruction; found 'x'"),
+        ("[refind]\ninstruction = 'x'", r"Unknown prompt in .*'refind'. Did you mean 'refined'"),
+        ("[demonstrations]\ndomain = ['x']", r"\[demonstrations\] holds lists of questions by label"),
+        ("[demonstrations.domain]\nmusic = [3]", r"\[demonstrations\] holds lists of questions by label"),
+        ("version = ", "is not a TOML text"),
+        (None, "does not exist"),
+    ],
+)
+def test_a_bad_prompt_file_is_refused(content: str | None, error: str, play: Any, query: Query, tmp_path: Any) -> None:
+    bad = tmp_path / "bad.toml"
+    if content is not None:
+        bad.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=error):
+        play(crag_llm_baseline(query, prompt_file=str(bad)))
