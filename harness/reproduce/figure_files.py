@@ -25,7 +25,7 @@ STYLE = {
     "axes.edgecolor": LINES,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 11,
+    "figure.titlesize": 11,
     "grid.color": LINES,
     "xtick.color": LINES,
     "ytick.color": LINES,
@@ -66,7 +66,7 @@ def write_figures(figures: Sequence[FigureData], folder: Path) -> list[str]:
             FigureCanvasAgg(figure)
             (_draw_curves if data.curves else _draw_gains)(figure, data)
             inline.append(_for_page(_svg(figure)))
-            figure.axes[0].set_title(textwrap.fill(printable(data.title), 52))  # on a page the caption says it
+            figure.suptitle(textwrap.fill(printable(data.title), 46))  # on a page the caption says it
             for suffix in SUFFIXES:
                 figure.savefig(folder / f"figure_{number}.{suffix}", dpi=200, metadata=UNDATED[suffix])
     return inline
@@ -118,7 +118,7 @@ def _draw_curves(figure: Any, data: FigureData) -> None:
     columns = max(1, 320 // (6 * max(map(len, names)) + 36))  # points: the figure's width, a letter's, a handle's
     legend = figure.legend(handles, ["-"] * len(names), loc="outside lower center", ncols=columns, columnspacing=1)
     for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text(name)  # given as a label, a name with a leading _ would be left out
+        text.set_text(name)  # as a label, a name with a leading _ would be left out
 
 
 def _in_percent(points: Sequence[Point], relative: bool) -> list[Point]:

@@ -126,12 +126,14 @@ def figure_table(figure: FigureData) -> tuple[list[str], list[list[str]]]:
             for name, gains, paper in zip(figure.names, figure.gains, figure.paper, strict=True)
         ]
         return ["tested on", *figure.names], rows
-    rows = [
-        [name, f"{point.x:g}", cell(point.ours, figure.metric), "" if point.paper is None else f"{point.paper:.1f}"]
-        for name, points in figure.curves.items()
-        for point in points
-    ]
-    return ["", figure.plot.x_label or "x", "ours", "paper"], rows
+    points = [(name, point) for name, points in figure.curves.items() for point in points]
+    rows = [[name, f"{point.x:g}", cell(point.ours, figure.metric)] for name, point in points]
+    head = ["", figure.plot.x_label or "x", "ours"]
+    if any(point.paper is not None for _, point in points):
+        head.append("paper")
+        for row, (_, point) in zip(rows, points, strict=True):
+            row.append("" if point.paper is None else f"{point.paper:.1f}")
+    return head, rows
 
 
 def _status(page: Page) -> str:

@@ -30,6 +30,7 @@ EXTRAS = {
     "lucene": ("retriever=lucene", "pip install --no-deps pyserini==1.6.0 && pip install "),
     "train": ("lm-eval-rag train", TORCH),
     "web": ("reading CRAG's web pages", "pip install "),
+    "plots": ("figures of reproduced tables and of training", "pip install "),
     "serve": ("lm-eval-rag serve-kg", "pip install "),
     "dev": ("make check and make test", TORCH),
 }

@@ -107,7 +107,7 @@ def page_of(title: str = "T", label: str = "", limit: int | None = None) -> Page
         row("b", series="s" + label, x=2.0, bank="1/2"),
         row("c", bank="2/2"),
         row("big", needs="a GPU " + label),
-        Row("told", "told", "told", "", {}, (TASK,), published={"method": "RuleRAG-FT"}),
+        Row("printed", "printed", "printed", "", {}, (TASK,), published={"method": "RuleRAG-FT"}),
     )
     claims = (Claim(f"claim {label}", ("a",), ("b",), ("em",), paper=label, controls={"random " + label: ("c",)}),)
     plots = (
@@ -180,7 +180,7 @@ def test_ours_stands_beside_the_papers() -> None:
 def test_every_status_is_shown() -> None:
     page = page_of(label="why")
     assert {line.name: line.status for line in page.lines} == {
-        "a": "run", "b": "failed: why", "c": "run", "big": "not run: needs a GPU why", "told": "published only",
+        "a": "run", "b": "failed: why", "c": "run", "big": "not run: needs a GPU why", "printed": "published only",
     }  # fmt: skip
     text, html = render_text(page), render_html(page)
     assert "lm_eval run --model rule_vote --tasks ruleqa_i" in text
