@@ -240,7 +240,7 @@ class RagLM(LM):  # type: ignore[misc]
             done.update(f"note: {note}" for note in aux["notes"])
             done.update(aux["calls"])
             done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
-            done.update({name: record[name] for name in CUT_SHORT if aux.get(name)})
+            done.update({name: aux[name] for name in CUT_SHORT if aux.get(name)})
             if aux["failure"]:
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
         self._warn_of_cuts(records)
