@@ -60,10 +60,10 @@ def test_offline_serves_what_is_there_whole(published, hub, client):
     client.setattr(constants, "HF_HUB_OFFLINE", True)
     asked = hub.requests.total()
     assert fetch_folder(f"{REPO}@v1", kind="dataset") == folder and hub.requests.total() == asked
-    with pytest.raises(UserError, match=r"'v2' is not whole in the cache .*HF_HUB_OFFLINE=1 forbids"):
+    with pytest.raises(UserError, match=r"'v2' is incomplete in the cache .*HF_HUB_OFFLINE=1 forbids"):
         fetch_folder(f"{REPO}@v2", kind="dataset")
     (folder / "ruleqa_y" / "rules.parquet").unlink()
-    with pytest.raises(UserError, match="is not whole in the cache"):
+    with pytest.raises(UserError, match="is incomplete in the cache"):
         fetch_folder(f"{REPO}@v1", kind="dataset")
 
 
@@ -74,7 +74,8 @@ def test_without_network_too(published, hub, client):
     client.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert fetch_folder(f"{REPO}@v1", kind="dataset") == folder
     with pytest.raises(
-        UserError, match=r"'acme/other' is not whole in the cache .*127\.0\.0\.1:9 does not give it.*Check the network"
+        UserError,
+        match=r"'acme/other' is incomplete in the cache .*cannot be downloaded from .*127\.0\.0\.1:9.*Check the network",
     ):
         fetch_folder("acme/other")
 
@@ -85,7 +86,7 @@ def test_what_is_not_there(published, hub, client):
     for name, kind in (("acme/other", "dataset"), (REPO, "model")):
         with pytest.raises(UserError, match=rf"The {kind} repository '{name}' is not on http.*HF_TOKEN"):
             fetch_folder(name, kind=kind)
-    with pytest.raises(UserError, match="is no folder on this machine and no Hub id"):
+    with pytest.raises(UserError, match="is not a folder on this machine and not a Hub id"):
         fetch_folder("/no/such/folder/here")
 
 

@@ -147,7 +147,7 @@ def test_a_card_that_somebody_wrote_is_kept(publish, client, folder):
 def test_an_interrupted_model_goes_on(publish, hub, client, folder):
     command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--upload")
     hub.fault = lambda method, path: method == "PUT"
-    with pytest.raises(UserError, match=r"could not be used.*Run the same again"):
+    with pytest.raises(UserError, match=r"could not be used.*Run the same command again"):
         publish(*command)
     assert set(hub.repositories["models", REPO].files) == {".gitattributes"}
     hub.fault = lambda method, path: None
