@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.harness.scoring.case import declines
+from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
@@ -31,7 +31,7 @@ def settle(text: str, found: References, notes: list[str], *, invalid: bool | No
     """
     if not text.strip():
         notes.append("blank answer")
-    if declines(text):
+    if is_missing(text):
         return Answer(DONT_KNOW, found.chunks, abstained=True, notes=tuple(notes))
     answer = INVALID if invalid or INVALID in text.lower() else text.strip()
     return Answer(answer, found.chunks, notes=tuple(notes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Plan, Query
-from lm_eval_rag.harness.scoring.case import declines
+from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
 from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
@@ -27,7 +27,7 @@ def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, wording: s
     read = read_reasoning(reply)
     if read is None:
         notes.append("knowledge unread")
-        return "" if declines(reply) else " ".join(reply.split())[:LONGEST]
-    if declines(read.answer):
+        return "" if is_missing(reply) else " ".join(reply.split())[:LONGEST]
+    if is_missing(read.answer):
         return ""
     return f"{read.answer} (reasoning: {read.reasoning})"[:LONGEST]

@@ -129,7 +129,7 @@ def test_a_connection_that_is_cut_once_heals(publish, hub, client):
 def test_an_interrupted_upload_leaves_nothing_half_published_and_goes_on(publish, hub, client, cache, built):
     corpus = hashlib.sha256((cache / built / "corpus.parquet").read_bytes()).hexdigest()
     hub.fault = lambda method, path: path == f"/storage/{corpus}"
-    with pytest.raises(UserError, match=r"'acme/ruleqa' could not be used.*Run the same command again.*whole or not at all"):
+    with pytest.raises(UserError, match=r"'acme/ruleqa' could not be used.*Run the same command.*whole or not at all"):
         publish(*COMMAND, "--tag", "v1", "--upload")
     assert set(remote(hub).files) == {".gitattributes"} and not remote(hub).tags and not hub.requests["commit"]
     sent = hub.requests["store"]
