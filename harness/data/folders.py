@@ -57,7 +57,8 @@ def write_folder(folder: Path, hash: str, write: Write) -> None:
 def check_folder(folder: Path) -> None:
     """Raise a UserError unless every file has its recorded size. Older folders have no recorded sizes."""
     try:
-        sizes = json.loads((folder / META).read_text(encoding="utf-8")).get("files", {})
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        sizes = meta.get("files", {}) if meta["hash"] else {}
         wrong = [name for name, size in sizes.items() if (folder / name).stat().st_size != size]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         wrong = [f"{META} or a file that it lists ({error})"]

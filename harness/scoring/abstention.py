@@ -16,7 +16,6 @@ return that shape. A ratio with denominator 0 is NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,34 +37,6 @@ def hallucination_of_attempts(correct: Floats, missing: Floats, n: Floats) -> Fl
 def penalised(correct: Floats, missing: Floats, n: Floats, *, penalty: float) -> Floats:
     """(c - penalty h) / n, in [-penalty, 1]."""
     return _ratio(correct - penalty * (n - missing - correct), n)
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A risk-coverage curve by level of confidence, highest first.
-
-    Args:
-        coverage: Share of the questions attempted at this level or a higher one; shape (levels,), rising to 1.
-        risk: Error rate among these questions; shape (levels,).
-        area: Area under the curve, in [0, 1].
-    """
-
-    coverage: Floats
-    risk: Floats
-    area: float
-
-
-def risk_coverage(wrong: Sequence[float], confidence: Sequence[float]) -> Curve:
-    """The curve of the attempted questions (at least one).
-
-    Args:
-        wrong: 1 - correct, in [0, 1].
-        confidence: Higher is more confident, on any scale.
-    """
-    sizes, errors = levels(wrong, confidence)
-    covered = np.cumsum(sizes)
-    area = float(risk_areas(sizes[None, :], errors[None, :])[0])
-    return Curve(covered / covered[-1], np.cumsum(errors) / covered, area)
 
 
 def levels(wrong: Sequence[float], confidence: Sequence[float]) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ class Case:
         golds: Gold answers in normal form; empty if the question has none.
         documents: (text, object or None) of every retrieved passage in normal form, best first; None if the method
             does not retrieve.
-        depth: The largest k for which recall@k is defined: the k of the method's retrieval.
+        depth: The largest k for which recall@k is scored: the depth of the run.
         abstained: Whether the method abstained.
         verdict: Verdict of a judge or of CRAG's rules; None if there was no judge.
         label: A person's label of this answer (such as ``perfect``), or None.
@@ -72,7 +72,7 @@ class Case:
 def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> Case:
     """A case from a task's document, a response, and the record that the adapter wrote (None for a stock model).
 
-    ``depth`` is the record's ``k`` (the largest of any Retrieve or Rank ask), else the number of passages.
+    ``depth`` is the record's ``k``, else the number of passages.
     """
     rag = rag or {}
     passages = rag.get("passages")

@@ -5,10 +5,11 @@ the answer). ``recall@k`` requires a document that states the answer: as its obj
 words if it is free text. ``recall@k_contains`` is the published measure: the answer anywhere in the text, even inside
 another name. It is higher (by 8 points on ICEWS14 with BM25).
 
-recall@k is scored only for k up to the k of the method's retrieval, so that one run scores the same questions at each
-k. A list with fewer than k documents (duplicates, a small corpus) is scored as it is. The list is the merged one, so
-the union over rules is truncated to k documents: an equal budget. The recall of the whole union is
-``pooled_recall_contains``; read it together with ``pooled_documents``.
+recall@k is scored only for k up to the depth of the run (:func:`lm_eval_rag.harness.core.record.depth`), so that one
+run scores the same questions at each k. A shorter list (duplicates, a small corpus, a method that stopped early or
+truncated its list) is scored as it is. The list is the merged one, so the union over rules is truncated to k documents:
+an equal budget. The recall of the whole union is ``pooled_recall_contains``; read it together with
+``pooled_documents``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ CUTOFFS = (1, 2, 5, 10, 50)
 
 
 def recall(case: Case, k: int) -> float | None:
-    """1 if one of the first ``k`` documents states a gold answer, else 0; unscored if k is above the depth."""
+    """1 if one of the first ``k`` documents states a gold answer, else 0; unscored if k is above the run's depth."""
     return _within(case.answer_rank, k) if _scored(case) and k <= case.depth else None
 
 
 def recall_contains(case: Case, k: int) -> float | None:
-    """1 if one of the first ``k`` documents contains a gold answer, else 0; unscored if k is above the depth."""
+    """1 if one of the first ``k`` documents contains a gold answer, else 0; unscored if k is above the run's depth."""
     return _within(case.mention_rank, k) if _scored(case) and k <= case.depth else None
 
 

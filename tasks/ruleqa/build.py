@@ -17,7 +17,7 @@ import polars as pl
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.data.folders import CARD, content_folder, content_hash
 from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
-from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal, rank
+from lm_eval_rag.harness.rules.mining import best_first, mine_static, mine_temporal
 from lm_eval_rag.tasks.ruleqa import card, fresh, graphs, queries, split, tables
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec, spec_of
 
@@ -113,7 +113,7 @@ def _askable(test: pl.DataFrame, bank: pl.DataFrame, spec: Spec) -> pl.DataFrame
 def _bank(documents: pl.DataFrame, spec: Spec) -> pl.DataFrame:
     """The rules of the bank, best first: cross-relation rules, then identity rules."""
     mined = (mine_temporal if spec.temporal else mine_static)(documents)
-    ranked = rank(mined.filter(pl.col("support") >= spec.min_support))
+    ranked = best_first(mined.filter(pl.col("support") >= spec.min_support))
     crossing = ranked.filter(pl.col("head") != pl.col("body"))
     crossing = crossing.head(crossing.height if spec.bank is None else spec.bank)
     return pl.concat([crossing, ranked.filter(pl.col("head") == pl.col("body"))])

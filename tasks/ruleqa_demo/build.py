@@ -17,7 +17,7 @@ import polars as pl
 from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.data.folders import CARD as CARD_FILE
 from lm_eval_rag.harness.data.folders import content_folder
-from lm_eval_rag.harness.rules.mining import mine_temporal, rank
+from lm_eval_rag.harness.rules.mining import best_first, mine_temporal
 from lm_eval_rag.tasks.ruleqa.queries import with_popularity, with_slices
 from lm_eval_rag.tasks.ruleqa_demo.world import DemoQuestion, World, make_world
 
@@ -61,7 +61,7 @@ def tables(world: World) -> dict[str, pl.DataFrame]:
     documents = facts.with_columns(_ids("d", facts.height)).select(
         "id", "text", "subject", "relation", "object", "time"
     )
-    ranked = rank(mine_temporal(documents).filter(pl.col("support") >= MIN_SUPPORT))
+    ranked = best_first(mine_temporal(documents).filter(pl.col("support") >= MIN_SUPPORT))
     ranked = ranked.with_columns(repeat=pl.col("head") == pl.col("body"))
     bank = pl.concat([ranked.filter(~pl.col("repeat")), ranked.filter("repeat")])
     questions = with_popularity(with_slices(_question_table(world.test, "q"), documents, bank), documents)

@@ -142,14 +142,14 @@ def test_the_highest_score_wins_and_ties_go_to_the_first() -> None:
 def test_files_that_are_no_classifier(tmp_path: Path, change: dict[str, Any]) -> None:
     data = {"encoder": "minilm", "attributes": {"domain": {**PART, **change}}}
     (tmp_path / FILE).write_text(json.dumps(data))
-    with pytest.raises(UserError, match="holds no classifier"):
+    with pytest.raises(UserError, match="is not a classifier"):
         read_attributes(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"encoder": "x"}', "[" * 99_999, '{"attributes": []}'])
 def test_files_that_are_something_else(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE).write_text(content)
-    with pytest.raises(UserError, match="holds no classifier"):
+    with pytest.raises(UserError, match="is not a classifier"):
         read_attributes(tmp_path)
     with pytest.raises(UserError, match="lm-eval-rag train attributes"):
         read_attributes(tmp_path / "missing")

@@ -67,14 +67,14 @@ def test_the_best_are_scored_anew(cross_encoder: Path, depth: int, k: int) -> No
 
 def test_many_small_corpora_load_and_hash_the_model_once(cross_encoder: Path) -> None:
     from lm_eval_rag.harness.checkpoints import locate
-    from lm_eval_rag.harness.retrieval import cross_encoder as module
+    from lm_eval_rag.harness.retrieval import cross_encoder as reranking
 
-    module._loaded.cache_clear()
+    reranking._loaded.cache_clear()
     locate._file_hash.cache_clear()
     for i in range(3):
         small = Corpus.of([Passage("a", f"w1 w{i}"), Passage("b", "w1")])
         assert len(make_retriever("bm25", small, rerank=str(cross_encoder)).search(["w1"], 2)[0]) == 2
-    assert (module._loaded.cache_info().misses, module._loaded.cache_info().hits) == (1, 2)
+    assert (reranking._loaded.cache_info().misses, reranking._loaded.cache_info().hits) == (1, 2)
     hashed = locate._file_hash.cache_info()
     assert hashed.hits == 2 * hashed.misses > 0
 
