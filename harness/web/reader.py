@@ -23,7 +23,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.common.guarded import Guarded, GuardError, Reason
 from lm_eval_rag.harness.web.clean import clean, decode
-from lm_eval_rag.harness.web.extract import EXTRACTORS, MISFITS, PageText, extract, load, plain
+from lm_eval_rag.harness.web.extract import EXTRACTORS, PARSER_ERRORS, PageText, extract, load, plain
 from lm_eval_rag.harness.web.markdown_tables import named
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def page_function(extractor: str) -> Callable[[bytes], bytes]:
     def parse(page: bytes) -> bytes:
         try:
             read = extract(page.decode(), extractor)
-        except MISFITS:
+        except PARSER_ERRORS:
             read = PageText("", notes=("parser failed",))
         return json.dumps(asdict(read), ensure_ascii=False).encode("utf-8", "replace")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.harness.scoring.case import declines
+from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
@@ -32,7 +32,7 @@ def settle(text: str, references: References, notes: list[str], *, invalid: bool
     """
     if not text.strip():
         notes.append("blank answer")
-    if declines(text):
+    if is_missing(text):
         return Answer(DONT_KNOW, references.chunks, abstained=True, notes=tuple(notes))
     answer = INVALID if invalid or INVALID in text.lower() else text.strip()
     return Answer(answer, references.chunks, notes=tuple(notes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Plan, Query
-from lm_eval_rag.harness.scoring.case import declines
+from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
 
@@ -26,7 +26,7 @@ def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, prompt_fil
     reasoned = read_reasoning(reply)
     if reasoned is None:
         notes.append("knowledge unparsed")
-        return "" if declines(reply) else " ".join(reply.split())[:LONGEST]
-    if declines(reasoned.answer):
+        return "" if is_missing(reply) else " ".join(reply.split())[:LONGEST]
+    if is_missing(reasoned.answer):
         return ""
     return f"{reasoned.answer} (reasoning: {reasoned.reasoning})"[:LONGEST]

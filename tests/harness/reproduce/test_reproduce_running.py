@@ -104,7 +104,9 @@ def test_a_table_is_run_and_its_page_written(
     assert tested["comparisons"][0]["verdict"] == "holds"
     (run,) = read_runs([out / "runs" / "vote"])
     assert rescore(run).agrees
-    assert lines["vote"]["cells"]["ruleqa_demo"]["scores"]["em"]["ours"]["mean"] == pytest.approx(run.given["em,none"])
+    assert lines["vote"]["cells"]["ruleqa_demo"]["scores"]["em"]["ours"]["mean"] == pytest.approx(
+        run.reported["em,none"]
+    )
     assert "page.html" in capsys.readouterr().out
     assert report_main([str(out / "runs" / "vote"), "--errors"]) == 0
     wrong = sum(value == 0 for value in run.scores["em"].values())

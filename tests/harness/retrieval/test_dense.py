@@ -229,7 +229,7 @@ def test_errors_teach(little_bert: Path, tmp_path: Path, monkeypatch: pytest.Mon
     (broken / "model.safetensors").write_bytes(b"not weights")
     base = {"model": str(little_bert)}
     for options, message in (
-        ({"model": "minilmm"}, "neither a folder here nor to be had from the Hub"),
+        ({"model": "minilmm"}, "not a local folder and not on the Hub"),
         ({**base, "pool": "cls"}, "Did you mean 'pooling'"),
         ({**base, "pooling": "max"}, "Allowed: cls, mean, own, pooler"),
         ({**base, "index": "ivf"}, "Allowed: flat, hnsw"),
