@@ -17,7 +17,7 @@ from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.harness.rules.guided import Join, question_asked, rule_guided
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def rulerag_icl(
@@ -35,6 +35,7 @@ def rulerag_icl(
     seed: Natural = 0,
     degenerated: bool = False,
     prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the documents that rules lead to, by these rules.
 
@@ -52,6 +53,7 @@ def rulerag_icl(
         degenerated: Ask what the question's best rule makes of it, which needs no rule; the rules stay those of the
             question (Table 5).
         prompt_file: A TOML file with another wording.
+        answer_style: ``short`` asks for the bare answer and takes the reply's first line.
     """
 
     def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
@@ -67,7 +69,7 @@ def rulerag_icl(
         )
         worked.append(Shot(example.text, answer, its_found[:documents], its_rules if guide != "retrieval" else ()))
     prompt = Prompt(
-        template(prompt_file),
+        template(prompt_file, style=answer_style),
         asked,
         found[:documents],
         chosen if guide != "retrieval" else (),
@@ -75,4 +77,4 @@ def rulerag_icl(
         document_order,
     )
     text = yield from generate(prompt)
-    return Answer(text.strip(), found, chosen if n_rules else None)
+    return Answer(answer_of(text, answer_style), found, chosen if n_rules else None)

@@ -9,11 +9,16 @@ from lm_eval_rag.harness.core.asks import examples, generate
 from lm_eval_rag.harness.core.parameters import Natural
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def standard_prompting(
-    query: Query, *, shots: Natural = 0, seed: Natural = 0, prompt_file: str | None = None
+    query: Query,
+    *,
+    shots: Natural = 0,
+    seed: Natural = 0,
+    prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the model's own memory.
 
@@ -21,8 +26,10 @@ def standard_prompting(
         shots: Fixed worked examples of F_G in front of the question.
         seed: Of the choice of examples.
         prompt_file: A TOML file with another wording.
+        answer_style: ``short`` asks for the bare answer and takes the reply's first line.
     """
     worked = yield from examples(shots, seed)
-    prompt = Prompt(template(prompt_file), query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
+    worked_shots = tuple(Shot(q.text, answer) for q, answer in worked)
+    prompt = Prompt(template(prompt_file, style=answer_style), query.text, shots=worked_shots)
     text = yield from generate(prompt)
-    return Answer(text.strip())
+    return Answer(answer_of(text, answer_style))

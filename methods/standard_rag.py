@@ -15,7 +15,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def standard_rag(
@@ -29,6 +29,7 @@ def standard_rag(
     seed: Natural = 0,
     degenerated: bool = False,
     prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the best documents.
 
@@ -41,15 +42,17 @@ def standard_rag(
         seed: Of the choice of examples.
         degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
         prompt_file: A TOML file with another wording.
+        answer_style: ``short`` asks for the bare answer and takes the reply's first line.
     """
     asked = yield from question_asked(query.text, degenerated)
     found = yield from _search(asked, n_queries, k)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
-    prompt = Prompt(template(prompt_file), asked, found[:documents], shots=tuple(worked), order=document_order)
+    wording = template(prompt_file, style=answer_style)
+    prompt = Prompt(wording, asked, found[:documents], shots=tuple(worked), order=document_order)
     text = yield from generate(prompt)
-    return Answer(text.strip(), found)
+    return Answer(answer_of(text, answer_style), found)
 
 
 def _search(text: str, n_queries: int, k: int) -> Plan[tuple[Passage, ...]]:

@@ -1,13 +1,16 @@
 """Any lm_eval model as a generator, by composition: ``generator=hf,gen_pretrained=...``.
 
-Local models get their requests in batches. Models behind an API get one request a thread, because lm_eval's own
-concurrent path drops every answer of a batch when one request of it fails; here each request fails alone, after its
-tries, and a reply without text counts as a failure, not as an empty answer.
+Limit, stop strings, temperature and seed are enforced here, whatever a checkpoint or a library does by default. Models
+of transformers generate batch by batch (:mod:`~lm_eval_rag.harness.generators.local`), other local ones get all
+requests at once. Models behind an API get one request a thread, because lm_eval's own concurrent path drops every
+answer of a batch when one request of it fails; here each request fails alone, after its tries, and a reply without text
+counts as a failure, not as an empty answer.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.metadata import version
@@ -15,11 +18,17 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import digest
-from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding
-from lm_eval_rag.harness.generators.network import cut, each, text_of
-from lm_eval_rag.harness.generators.spec import ModelSpec, build
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding, cut
+from lm_eval_rag.harness.generators.build_lm import build, engine_errors, stopped
+from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
+from lm_eval_rag.harness.generators.first_requests import FirstRequests
+from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain, stop_ids
+from lm_eval_rag.harness.generators.network import each
+from lm_eval_rag.harness.generators.remote import continuation, log_probability, with_ids
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
-PARAGRAPH = "\n\n"
+log = logging.getLogger(__name__)
+OWN_RULES = "own rules"  # in the fingerprint of hf models: until then generation_config.json and torch's seed had a say
 
 
 class LMGenerator:
@@ -27,16 +36,19 @@ class LMGenerator:
 
     Args:
         spec: Which model, with which arguments.
-        chat: Send prompts as one user message through the model's chat template; always so for chat APIs.
-        seed: Of sampled draws behind an API and in vLLM: draw n is sent with seed + n.
+        chat: Whether prompts go through the model's chat template, as one user message; None leaves it to the model
+            (:func:`~lm_eval_rag.harness.generators.chat.form_of`).
+        seed: Of sampled draws: draw n is made with seed + n.
         system: An instruction before every prompt: the system message of a chat, else the text's first paragraph.
     """
 
-    def __init__(self, spec: ModelSpec, *, chat: bool = False, seed: int = 0, system: str | None = None) -> None:
+    def __init__(self, spec: ModelSpec, *, chat: bool | None = None, seed: int = 0, system: str | None = None) -> None:
         self.spec = spec
-        self.chat = chat or spec.is_chat_api
+        self.asked_chat = chat
         self.seed = seed
         self.system = system
+        self._first = FirstRequests()
+        self._forms: dict[bool | None, Form] = {}
         self._counted: dict[tuple[bool, str | None], int] = {}
 
     @cached_property
@@ -52,9 +64,28 @@ class LMGenerator:
         return isinstance(self.lm, TemplateAPI)
 
     @property
+    def form(self) -> Form:
+        """Chat or raw text, and why."""
+        if self.asked_chat not in self._forms:
+            self._forms[self.asked_chat] = form_of(self.spec, self.asked_chat)
+            if self.asked_chat is None and self._forms[None].chat and not self.spec.is_chat_api:
+                log.info("Prompts of generator=%s are sent as %s.", self.spec.name, self._forms[None])
+        return self._forms[self.asked_chat]
+
+    @property
+    def chat(self) -> bool:
+        """Whether prompts go through the chat template."""
+        return self.form.chat
+
+    @chat.setter
+    def chat(self, asked: bool) -> None:
+        self.asked_chat = asked
+
+    @property
     def fingerprint(self) -> str:
         """Name, arguments, content of a local folder, chat or not, seed, system instruction, the library's version."""
-        return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval")])
+        rules = [OWN_RULES] if self.spec.is_hf else []
+        return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval"), *rules])
 
     @property
     def prompt_version(self) -> str | None:
@@ -67,17 +98,19 @@ class LMGenerator:
         return 4 * self.spec.width
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str | CallError]:
-        """One continuation a prompt, in order.
+        """One continuation a prompt, in order; "" where the model writes nothing.
 
         Raises:
-            UserError: The model cannot be built, has no chat template, or its server refuses us.
+            UserError: The model cannot be built or stops, has no chat template, or its server refuses us.
         """
-        requests = [
-            (self._wrap(prompt), self._options(decoding, draw)) for prompt, draw in zip(prompts, draws, strict=True)
-        ]
+        texts = [self.wrap(prompt) for prompt in prompts]
         if self.is_api:
-            return self._each(self._post, requests)
-        return list(_quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests]))
+            requests = [(text, self.options(decoding, n)) for text, n in zip(texts, draws, strict=True)]
+            return self._each(continuation, self.lm, requests)
+        try:
+            return [*(self._by_batches if is_plain(self.lm) else self._at_once)(texts, decoding, draws)]
+        except engine_errors(self.spec) as error:
+            raise stopped(self.spec, error) from error
 
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | CallError]:
         """ln P(continuation | prompt), in order.
@@ -90,10 +123,14 @@ class LMGenerator:
                 f"generator={self.spec.name} gives no log-probabilities of a prompt. Take generator=hf, or "
                 "generator=local-completions with gen_tokenizer=."
             )
-        requests = [(self._wrap(prompt), continuation) for prompt, continuation in pairs]
+        requests = [(self.wrap(prompt), continuation) for prompt, continuation in pairs]
         if self.is_api:
-            return self._each(self._post_pair, requests)
-        found = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+            as_asked = self.spec.arguments.get("tokenized_requests") is False
+            return self._each(log_probability, self.lm if as_asked else with_ids(self.lm), requests)
+        try:
+            found = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+        except engine_errors(self.spec) as error:
+            raise stopped(self.spec, error) from error
         return [float(value) for value, _ in found]
 
     def count_tokens(self, text: str) -> int | None:
@@ -111,60 +148,64 @@ class LMGenerator:
         length = getattr(self.lm, "max_length", None)
         return None if length is None else int(length) - self._around - max_tokens
 
+    def wrap(self, prompt: str) -> Any:
+        """The prompt as it is sent: text, or what a chat API takes."""
+        if not self.chat:
+            return as_text(prompt, self.system)
+        templates_here = self.is_api and not self.spec.is_chat_api  # lm_eval's class does so where it sends ids
+        return as_chat(with_ids(self.lm) if templates_here else self.lm, self.spec, prompt, self.system)
+
+    def options(self, decoding: Decoding, draw: int) -> dict[str, Any]:
+        """lm_eval's options for one request to a server or an engine."""
+        options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
+        if decoding.temperature > 0:
+            options |= {"do_sample": True, "temperature": decoding.temperature}
+            if self.is_api or self.spec.is_vllm:  # no other is known to take one
+                options["seed"] = self.seed + draw
+        elif not self.is_api:
+            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
+        if self.spec.is_vllm and not self.lm.think_end_token:  # lm_eval's shows special tokens, its hf does not
+            options |= {"skip_special_tokens": True, "stop_token_ids": stop_ids(self.lm.tokenizer, decoding.stop)}
+        if not decoding.stop and self.spec.is_chat_api and not self.spec.name.startswith("anthropic"):
+            options["stop"] = None  # servers refuse the empty list that lm_eval would send
+        return options
+
     @property
     def _around(self) -> int:
         """Tokens that the chat template and the system instruction add to a prompt."""
         key = (self.chat, self.system)
         if key not in self._counted:
-            around = self._wrap("") if self.chat or self.system else ""
+            around = self.wrap("") if self.chat or self.system else ""
             text = around if isinstance(around, str) else self.system or ""  # messages: their template is the server's
             counted = self.count_tokens(text) if text else 0
             self._counted[key] = len(text.encode()) // BYTES_PER_TOKEN if counted is None else counted
         return self._counted[key]
 
-    def _wrap(self, prompt: str) -> Any:
-        """The prompt as it is sent; where there is no chat, the instruction ends in white space or an empty line."""
-        system = self.system or ""
-        if not self.chat:
-            return f"{system}{'' if not system or system[-1].isspace() else PARAGRAPH}{prompt}"
-        messages = [{"role": "system", "content": system}] if system else []
-        try:
-            return self.lm.apply_chat_template([*messages, {"role": "user", "content": prompt}])
-        except (ValueError, NotImplementedError) as error:
-            raise UserError(
-                f"generator={self.spec.name} has no chat template ({error}). Run without --apply_chat_template."
-            ) from None
+    def _by_batches(self, texts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str]:
+        """What transformers writes."""
+        found: dict[int, str] = {}
+        for positions in batches(self.lm, texts):
+            seeds = [self.seed + draws[i] for i in positions]
+            written = continue_batch(self.lm, [texts[i] for i in positions], decoding, seeds)
+            found |= {i: one.text for i, one in zip(positions, written, strict=True)}
+        return [found[i] for i in range(len(texts))]
 
-    def _options(self, decoding: Decoding, draw: int) -> dict[str, Any]:
-        options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
-        if decoding.temperature > 0:
-            options |= {"do_sample": True, "temperature": decoding.temperature}
-            if self.is_api or self.spec.name == "vllm":  # hf follows lm_eval's --seed
-                options["seed"] = self.seed + draw
-        elif not self.is_api:
-            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
-        return options
+    def _at_once(self, texts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str]:
+        """What another local engine writes."""
+        requests = [(text, self.options(decoding, draw)) for text, draw in zip(texts, draws, strict=True)]
+        written = _quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests])
+        return [cut(text, decoding.stop) for text in written]
 
-    def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:
+    def _each(self, call: Callable[[Any, Any], Any], lm: Any, requests: Sequence[Any]) -> list[Any]:
         spec = self.spec
-        return each(call, requests, width=spec.width, tries=spec.tries, wait=spec.retry_wait)
-
-    def _post(self, request: tuple[Any, dict[str, Any]]) -> str:
-        """One prompt over the network and the text of its reply."""
-        prompt, options = request
-        message = self.lm.tok_encode(prompt) if self.lm.tokenized_requests else prompt
-        reply = self.lm.model_call(messages=[message], generate=True, gen_kwargs=options)
-        return cut(text_of(self.lm, reply), options["until"])
-
-    def _post_pair(self, request: tuple[str, str]) -> float:
-        """One prompt and its continuation over the network, and the log-probability the server gives."""
-        encoded = self.lm._encode_pair(*request)
-        inputs, lengths, _ = self.lm.batch_loglikelihood_requests([[(request, *encoded)]])
-        reply = self.lm.model_call(messages=inputs, generate=False)
-        try:
-            return float(self.lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0])
-        except (KeyError, IndexError, TypeError):
-            raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
+        return each(
+            lambda request: call(lm, request),
+            requests,
+            width=spec.width,
+            tries=spec.tries,
+            wait=spec.retry_wait,
+            first=self._first,
+        )
 
 
 def _instance(kind: str, arguments: tuple[Any, ...]) -> Any:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.generators.first_requests import FirstRequests
 
 REFUSED = (401, 403, 404)  # statuses that no other try and no other question can heal
 AGAIN = (408, 409, 425, 429)  # and 500 and above: another try may help
@@ -16,7 +17,7 @@ LONGEST = 60.0  # seconds between two tries, at most
 
 
 def each(
-    call: Callable[[Any], Any], requests: Sequence[Any], *, width: int, tries: int, wait: float
+    call: Callable[[Any], Any], requests: Sequence[Any], *, width: int, tries: int, wait: float, first: FirstRequests
 ) -> list[Any | CallError]:
     """Every call in a thread of its own; a CallError for one that fails to the end.
 
@@ -24,9 +25,11 @@ def each(
         width: Threads.
         tries: How often a request is made at most.
         wait: Seconds before the second try, doubled before each further one; a longer ``Retry-After`` is kept to.
+        first: Of the run: what came of its first requests.
 
     Raises:
-        UserError: The server refuses us (401, 403, 404), or nobody listens: no question can be answered.
+        UserError: The server refuses us (401, 403, 404), nobody listens, or the run's first requests all failed alike:
+            no question can be answered.
     """
     from requests import RequestException
 
@@ -35,13 +38,19 @@ def each(
     def one(request: Any) -> Any:
         for tried in range(1, tries + 1):
             try:
-                return call(request)
+                reply = call(request)
+                first.answered()
+                return reply
             except (RequestException, CallError, *_clients_errors()) as error:
                 hopeless = _hopeless(error, last=tried == tries)
                 if hopeless:
                     ended.set()
                     raise hopeless from None
                 if tried == tries or not _transient(error) or ended.wait(_pause(error, wait * 2 ** (tried - 1))):
+                    alike = first.failed(_kind(error), _words(error)) if not ended.is_set() else None
+                    if alike:
+                        ended.set()
+                        raise alike from None
                     return CallError(f"generator, try {tried} of {tries}: {_words(error)}")
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -50,31 +59,6 @@ def each(
             return list(pool.map(one, requests))
         finally:
             ended.set()
-
-
-def text_of(lm: Any, reply: Any) -> str:
-    """The text of a reply to a generation request.
-
-    Raises:
-        CallError: There is none: lm_eval would read that as an empty answer, or end the run.
-    """
-    from lm_eval.models.openai_completions import LocalChatCompletion
-
-    try:
-        if isinstance(lm, LocalChatCompletion) or "choices" in reply:
-            choice = reply["choices"][0]
-            if not isinstance(choice["message"]["content"] if "message" in choice else choice["text"], str):
-                raise TypeError("no text")
-            reply = {**reply, "choices": [{**choice, "index": 0}]}
-        text: str = lm.parse_generations(outputs=reply)[0]
-        return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise CallError(f"the reply holds no text: {str(reply)[:200]}") from None
-
-
-def cut(text: str, stops: Sequence[str]) -> str:
-    """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
-    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
 
 
 def _clients_errors() -> tuple[type[Exception], ...]:
@@ -100,6 +84,11 @@ def _hopeless(error: Exception, *, last: bool) -> UserError | None:
             "The same command again asks only what is missing."
         )
     return None
+
+
+def _kind(error: Exception) -> str:
+    """What makes two failures alike: the status, or the type."""
+    return str(_status(error) or type(error).__name__)
 
 
 def _status(error: Exception) -> int | None:

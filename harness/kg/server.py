@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import KnowledgeGraph
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
@@ -22,7 +23,6 @@ from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Fun
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes
-MISSING = 'The server needs FastAPI and uvicorn: pip install "lm-eval-rag[serve]".'
 
 
 def serve_kg_main(argv: Sequence[str]) -> int:
@@ -36,10 +36,14 @@ def serve_kg_main(argv: Sequence[str]) -> int:
     try:
         import uvicorn
     except ImportError:
-        raise UserError(MISSING) from None
+        raise _missing() from None
     logger.info("CRAG_MOCK_API_URL=http://%s:%s", chosen.host, chosen.port)
     uvicorn.run(app, host=chosen.host, port=chosen.port, log_level="warning")
     return 0
+
+
+def _missing() -> UserError:
+    return UserError(f"The server needs FastAPI and uvicorn. Install them with `{install_line('serve')}`.")
 
 
 def make_app(graph: KnowledgeGraph) -> Any:
@@ -52,7 +56,7 @@ def make_app(graph: KnowledgeGraph) -> Any:
         from fastapi import FastAPI
         from fastapi.exceptions import RequestValidationError
     except ImportError:
-        raise UserError(MISSING) from None
+        raise _missing() from None
     app = FastAPI(title="Knowledge-graph API", description="The functions of CRAG's mock API over local files.")
     app.add_middleware(_ShortBodies)
     app.add_exception_handler(RequestValidationError, _refused)

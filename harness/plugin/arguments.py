@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.page_reading import Reading
-from lm_eval_rag.harness.common.errors import at_least, unknown
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.journal import Journal, digest
-from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
+from lm_eval_rag.harness.core.parameters import bind, check, defaults, preset_of
 from lm_eval_rag.harness.core.prompts import load_template
 from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
 from lm_eval_rag.harness.generators.fit import check_version
@@ -27,7 +27,7 @@ from lm_eval_rag.harness.web.extract import EXTRACTORS
 from lm_eval_rag.harness.web.reader import DEFAULT
 
 log = logging.getLogger(__name__)
-OURS = ("generator", "retriever", "corpus", "journal", "max_prompt_tokens", "seed", "kg", "extractor")
+OURS = ("generator", "chat", "retriever", "corpus", "journal", "max_prompt_tokens", "seed", "kg", "extractor")
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
 
 
@@ -125,19 +125,26 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     if "generator" in getattr(method, "runs_with", {}):  # it does nothing without one
         spec.check_packages()
     own |= _omitted(method, own, spec)
-    if own.get("prompt_file"):
+    if own.get("prompt_file") and own.get("answer_style", "free") == "free":  # other styles are other versions
         check_version(load_template(own["prompt_file"]).version, spec.note.prompt if spec.note else None)
     corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
     return Setup(
         name=name,
         method=method,
         parameters=own,
-        generator=LMGenerator(spec, seed=seed),
+        generator=LMGenerator(spec, chat=_chat(rest.get("chat"), spec), seed=seed),
         corpora=Corpora(retriever, retrieval, corpus, Reading(_extractor(rest.get("extractor", DEFAULT)))),
         max_prompt_tokens=rest.get("max_prompt_tokens"),
         journal=rest.get("journal"),
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
     )
+
+
+def _chat(given: Any, spec: ModelSpec) -> bool | None:
+    check("chat", given, bool | None)
+    if given is False and spec.is_chat_api:
+        raise UserError(f"chat=False is not possible with generator={spec.name}, which takes messages. Leave it out.")
+    return cast("bool | None", given)
 
 
 def _extractor(name: str) -> str:

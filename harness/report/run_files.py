@@ -21,6 +21,7 @@ from lm_eval_rag.harness.common.errors import UserError
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
 NEEDED = ("results", "configs", "n-samples", "config")  # of a results file
+ALWAYS_SHOWN = ("answer_style",)  # arguments without which a score is read wrongly, also where all runs agree in them
 UNTELLING = ("path", "journal")  # arguments that change no answer: where our adapter's files lie
 IN_SAMPLE = ("doc_id", "doc", "filter", "metrics", "filtered_resps")  # of a line of samples
 HOW = "Run lm_eval with --output_path FOLDER --log_samples and give FOLDER."
@@ -186,7 +187,8 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for path, config in files.items():
         own = _arguments(config)
         others = [_arguments(c) for c in files.values() if c.get("model") == config.get("model")]
-        telling = [key for key in sorted({k for o in others for k in o}) if len({o.get(key) for o in others}) > 1]
+        keys = sorted({k for o in others for k in o})
+        telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
         label = " ".join([str(config.get("model")), *(f"{key}={own[key]}" for key in telling if key in own)])
         taken = sum(other == label or other.startswith(f"{label} #") for other in labels.values())
         labels[path] = f"{label} #{taken + 1}" if taken else label

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.extras import install_line
 
 LIMIT = 75
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -60,7 +61,7 @@ def tokenizer_cut(file: Path, limit: int = LIMIT) -> Cut:
     except ImportError:
         raise UserError(
             f"Cutting predictions to {limit} tokens of {file.name} needs the package tokenizers. Install it with "
-            '`pip install "lm-eval-rag[hf]"`.'
+            f"`{install_line('hf')}`."
         ) from None
     try:
         content = file.read_bytes()

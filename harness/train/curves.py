@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.common.extras import install_line
+
 log = logging.getLogger(__name__)
 AXES = ("step", "epoch", "seconds")  # columns that are no curves of their own
 
@@ -24,7 +26,7 @@ def write_curves(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     if not names:
         return
     if find_spec("matplotlib") is None:
-        log.info('No picture of the curves: matplotlib is missing (`pip install "lm-eval-rag[train]"`).')
+        log.info("No picture of the curves: matplotlib is missing (`%s`).", install_line("train"))
         return
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

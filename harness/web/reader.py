@@ -24,6 +24,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.web.clean import clean, decode
 from lm_eval_rag.harness.web.extract import EXTRACTORS, PageText, plain
 from lm_eval_rag.harness.web.markdown_tables import named
@@ -133,7 +134,7 @@ class PageReader:
         missing = json.loads(hello).get("missing") if hello else "the process that reads them does not start"
         if missing:
             _kill(worker)
-            raise UserError(f'Web pages cannot be read: {missing}. Do: pip install "lm-eval-rag[web]".')
+            raise UserError(f"Web pages cannot be read: {missing}. Install with `{install_line('web')}`.")
         return worker
 
     def _end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 
 
 def sentences(text: str) -> list[str]:
@@ -18,7 +19,7 @@ def sentences(text: str) -> list[str]:
         from blingfire import text_to_sentences
     except ImportError as error:
         raise UserError(
-            f'Sentences need blingfire ({error}). Install what reading needs: pip install "lm-eval-rag[web]".'
+            f"Sentences need blingfire ({error}). Install what reading needs: `{install_line('web')}`."
         ) from None
     found = (line.strip() for line in text_to_sentences(text).split("\n"))
     return [sentence for sentence in found if sentence]

@@ -94,7 +94,7 @@ def _lm_eval() -> Finding:
 
 def _autoloading() -> Iterator[Finding]:
     pth = [file for entry in dict.fromkeys(sys.path) if (file := Path(entry or ".") / "lm_eval_rag.pth").is_file()]
-    fix = "lm_eval_rag.pth is not in site-packages, so nothing is loaded at start: pip install lm-eval-rag again."
+    fix = "lm_eval_rag.pth is not in site-packages, so nothing is loaded at start: install it again as before."
     yield Finding("start file", ", ".join(map(str, pth)) or "none", "" if pth else fix)
     state = "waits for lm_eval in every Python" if _autoload.installed() else "not active in this Python"
     fix = ""

@@ -2,8 +2,8 @@
 
 - ``judge=rules``: no model; what CRAG's tasks do by themselves.
 - ``judge=openai-chat-completions judge_model=gpt-4o-mini``: any lm_eval model; its arguments have the prefix
-  ``judge_``, keys come from the environment alone. ``judge_chat=True`` sends the prompt through a local model's chat
-  template.
+  ``judge_``, keys come from the environment alone. A local model whose tokenizer has a chat template gets the prompt
+  through it; ``judge_chat=False`` sends raw text.
 - ``second_judge=...`` with ``second_judge_...``: another one; the two are averaged.
 - ``judge=off``: none; CRAG's scores fall back to exact match. The default of every task but CRAG's.
 
@@ -64,7 +64,7 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
         raise UserError(
             f"{role}_{secret} is refused: metadata are written into the results file. Give the key in the environment."
         )
-    chat = bool(arguments.pop("chat", False))
+    chat = arguments.pop("chat", None)
     size, device = arguments.pop("batch_size", 1), arguments.pop("device", None)
     spec = ModelSpec(name, arguments, size, device)
     try:
