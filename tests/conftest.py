@@ -1,8 +1,14 @@
 """What all tests share: few threads, no hub, one data folder for the session, the mirror of the upstream files."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +22,7 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMB
     os.environ.setdefault(name, "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # servers of tests are asked directly
 os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
 if BESIDE.is_dir():
     os.environ.setdefault("LM_EVAL_RAG_MIRROR", str(BESIDE))
@@ -81,3 +88,53 @@ def little_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
         transformers.LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def stubborn_llama(little_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a ``generation_config.json`` that would sample five tokens, whatever it is asked for."""
+    from transformers import GenerationConfig
+
+    folder = tmp_path_factory.mktemp("stubborn") / "llama"
+    shutil.copytree(little_llama, folder)
+    GenerationConfig(
+        max_new_tokens=5, do_sample=True, temperature=1.7, top_k=50, bos_token_id=1, eos_token_id=2, pad_token_id=0
+    ).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL, up to ``/v1``, of ``transformers serve``: for the model whose folder a request names."""
+    pytest.importorskip("fastapi", reason="needs transformers[serving]")
+    pytest.importorskip("uvicorn", reason="needs transformers[serving]")
+    port, log = _free_port(), tmp_path_factory.mktemp("serve") / "log"
+    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said)
+    try:
+        _wait(f"http://127.0.0.1:{port}/health", process, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise AssertionError(f"transformers serve does not answer: {log.read_text()[-2000:]}")

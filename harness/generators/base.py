@@ -16,9 +16,9 @@ class Decoding:
     """How a continuation is drawn.
 
     Args:
-        max_tokens: The most tokens of a continuation, 1 or more.
+        max_tokens: The most tokens of a continuation, 1 or more, whatever the checkpoint's own files say.
         stop: Strings that end it (they are not part of it).
-        temperature: 0 is greedy; above it, draws are sampled.
+        temperature: 0 is greedy: the same text in any batch. Above it, sample n of a prompt is drawn by seed and n.
     """
 
     max_tokens: int = 32
@@ -75,6 +75,11 @@ class Stream(Protocol):
     async def close(self) -> None:
         """Give up connections; the stream is not used after."""
         ...
+
+
+def cut(text: str, stops: Sequence[str]) -> str:
+    """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
+    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
 
 
 class Generator(Protocol):

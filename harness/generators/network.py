@@ -37,6 +37,7 @@ class Problem:
 
     Args:
         words: What happened, without any key.
+        kind: What makes two failures alike: the status, or the error's type.
         transient: Whether another try may help.
         hopeless: Whether no question can be answered.
         unreachable: Whether nobody listens.
@@ -45,6 +46,7 @@ class Problem:
     """
 
     words: str
+    kind: str = ""
     transient: bool = True
     hopeless: bool = False
     unreachable: bool = False
@@ -85,13 +87,15 @@ def problem_of(error: Exception, secrets: Sequence[str] = ()) -> Problem:
     import aiohttp
 
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    kind = str(status or type(error).__name__)
     words = _redacted(_words(error, status), secrets)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-        return Problem(words, unreachable=True)
+        return Problem(words, kind, unreachable=True)
     if not isinstance(status, int):
-        return Problem(words)
+        return Problem(words, kind)
     return Problem(
         words,
+        kind,
         transient=status in AGAIN or status >= 500,
         hopeless=status in REFUSED,
         overloaded=status in OVERLOADED,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.generators.base import Completion
+from lm_eval_rag.harness.generators.base import Completion, cut
 
 THOUGHT_END = "</think>"
 THOUGHT_START = "<think>"
@@ -88,11 +88,6 @@ def split_thinking(text: str, end: str = THOUGHT_END) -> tuple[str, str]:
     if text.lstrip().startswith(THOUGHT_START):
         return text.replace(THOUGHT_START, "", 1).strip(), ""
     return "", text
-
-
-def cut(text: str, stops: Sequence[str]) -> str:
-    """The text up to the first stop string."""
-    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
 
 
 def storable(text: str) -> str:

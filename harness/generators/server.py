@@ -18,10 +18,18 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
+from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.gate import Gate
 from lm_eval_rag.harness.generators.replies import completion_of
 
 T = TypeVar("T")
+
+
+def with_ids(lm: Any) -> Any:
+    """The same model behind the same API, sending token ids: log-probabilities need the exact tokens."""
+    twin = copy.copy(lm)
+    twin.tokenized_requests = True
+    return twin
 
 
 class Server:
@@ -35,6 +43,8 @@ class Server:
         tries: How often a request is made at most.
         wait: Seconds before the second try, doubled before each further one.
         rpm: Requests a minute at most, or None; ``tpm``: tokens likewise.
+        first: Of the run: what came of its first requests.
+        ids: Whether log-probabilities are asked for with token ids, which are exact.
     """
 
     def __init__(
@@ -48,10 +58,14 @@ class Server:
         wait: float,
         rpm: int | None = None,
         tpm: int | None = None,
+        first: FirstRequests | None = None,
+        ids: bool = True,
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
         self.width, self.tries, self.wait = width, tries, wait
         self.gate = Gate(width, rpm, tpm)
+        self.first = FirstRequests() if first is None else first
+        self.probable = with_ids(lm) if ids else lm
         self._random = random.Random(0)
         self._session: Any = None
 
@@ -66,20 +80,20 @@ class Server:
         message = self.lm.tok_encode(wrapped) if self.lm.tokenized_requests else wrapped
 
         async def once() -> Completion:
-            reply, seconds = await self._send([message], generate=True, gen_kwargs=options)
+            reply, seconds = await self._send(self.lm, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, options["until"], seconds)
 
         return await self._persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
 
     async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
         """ln P(continuation | prompt), and the seconds it took; raises as ``generate``."""
-        pair = (self.wrap(prompt), continuation)
-        inputs, lengths, _ = self.lm.batch_loglikelihood_requests([[(pair, *self.lm._encode_pair(*pair))]])
+        pair, lm = (self.wrap(prompt), continuation), self.probable
+        inputs, lengths, _ = lm.batch_loglikelihood_requests([[(pair, *lm._encode_pair(*pair))]])
 
         async def once() -> tuple[float, float]:
-            reply, seconds = await self._send(inputs, generate=False)
+            reply, seconds = await self._send(lm, inputs, generate=False)
             try:
-                return float(self.lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0]), seconds
+                return float(lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0]), seconds
             except (KeyError, IndexError, TypeError):
                 raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
 
@@ -97,10 +111,14 @@ class Server:
                 if last or problem.hopeless or (problem.unreachable and tried == self.tries):
                     raise UserError(problem.advice) from None
                 if tried == self.tries or not problem.transient:
+                    alike = self.first.failed(problem.kind, problem.words)
+                    if alike is not None:
+                        raise alike from None
                     return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
                 await self._pause(problem, tried)
             else:
                 self.gate.succeeded()
+                self.first.answered()
                 return reply
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -113,19 +131,19 @@ class Server:
         else:
             await asyncio.sleep(seconds)
 
-    async def _send(self, messages: list[Any], **options: Any) -> tuple[Any, float]:
+    async def _send(self, lm: Any, messages: list[Any], **options: Any) -> tuple[Any, float]:
         """The JSON of the reply to one request, and the seconds it took."""
         if self._calls_itself:
             began = time.perf_counter()
-            reply = await self._workers.call(lambda: self.lm.model_call(messages=messages, **options))
+            reply = await self._workers.call(lambda: lm.model_call(messages=messages, **options))
             return reply, time.perf_counter() - began
         generate = {"gen_kwargs": copy.deepcopy(options["gen_kwargs"])} if options["generate"] else {}
-        payload = self.lm._create_payload(
-            self.lm.create_message(messages),
+        payload = lm._create_payload(
+            lm.create_message(messages),
             generate=options["generate"],
             **generate,
-            seed=self.lm._seed,
-            eos=self.lm.eos_string,
+            seed=lm._seed,
+            eos=lm.eos_string,
         )
         if self._session is None:
             self._session = network.session(self.lm, self.width)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.page_reading import Reading
@@ -17,7 +17,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.journal import Journal, digest
-from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
+from lm_eval_rag.harness.core.parameters import bind, check, defaults, preset_of
 from lm_eval_rag.harness.core.prompts import read_prompt_file
 from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
 from lm_eval_rag.harness.generators.fit import check_version
@@ -32,6 +32,7 @@ from lm_eval_rag.harness.web.reader import DEFAULT
 log = logging.getLogger(__name__)
 OURS = (
     "generator",
+    "chat",
     "retriever",
     "corpus",
     "journal",
@@ -151,14 +152,14 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     if "generator" in getattr(method, "runs_with", {}):  # it does nothing without one
         spec.check_packages()
     own |= _omitted(method, own, spec)
-    if own.get("prompt_file"):
+    if own.get("prompt_file") and own.get("answer_style", "free") == "free":  # other styles are other versions
         _check_prompts(own["prompt_file"], spec.note.prompt if spec.note else None)
     corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
     return Setup(
         name=name,
         method=method,
         parameters=own,
-        generator=LMGenerator(spec, seed=seed),
+        generator=LMGenerator(spec, chat=_chat(rest.get("chat"), spec), seed=seed),
         corpora=Corpora(retriever, retrieval, corpus, Reading(_extractor(rest.get("extractor", DEFAULT)))),
         max_prompt_tokens=rest.get("max_prompt_tokens"),
         journal=rest.get("journal"),
@@ -177,6 +178,13 @@ def _check_prompts(path: str, tuned: str | None) -> None:
 
 def _of_rank(path: Path, rank: int) -> Path:
     return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+
+
+def _chat(given: Any, spec: ModelSpec) -> bool | None:
+    check("chat", given, bool | None)
+    if given is False and spec.is_chat_api:
+        raise UserError(f"chat=False is not possible with generator={spec.name}, which takes messages. Leave it out.")
+    return cast("bool | None", given)
 
 
 def _extractor(name: str) -> str:

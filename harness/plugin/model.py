@@ -1,8 +1,9 @@
 """A method as an lm_eval model: ``lm_eval --model rulerag_icl --model_args k=10,generator=hf,gen_pretrained=...``.
 
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
-model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
-in place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
+model, whose own arguments are written ``gen_*``), ``chat`` (whether prompts go through the generator's chat template;
+by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file in
+place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
 ``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
 most questions in flight), ``trace`` (a file for every step of every question).
 
@@ -117,13 +118,19 @@ class RagLM(LM):  # type: ignore[misc]
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """Notes that prompts go through the generator's chat template; the method's own prompt is what it is given."""
-        self.generator.chat = True
+        self._chat()
         return "\n".join(message["content"] for message in chat_history)
 
     def chat_template(self, chat_template: bool | str = False) -> str:
         """The template is the generator's; noted here, applied there."""
-        self.generator.chat = self.generator.chat or bool(chat_template)
+        if chat_template:
+            self._chat()
         return ""
+
+    def _chat(self) -> None:
+        if self.generator.asked_chat is False:
+            raise UserError("chat=False and --apply_chat_template contradict each other. Leave one of them out.")
+        self.generator.chat = True
 
     @property
     def tokenizer_name(self) -> str:
@@ -179,6 +186,7 @@ class RagLM(LM):  # type: ignore[misc]
                 **self.setup.identity(),
                 "fingerprint": self.setup.fingerprint,
                 "generator": self.generator.spec.identity if generates else None,
+                "prompt_form": str(self.generator.form) if generates else None,
                 "system_instruction": self.generator.system,
                 "indexes": self.setup.corpora.identity(),
                 "pages": dict(sorted(self.setup.corpora.reading.notes.items())),

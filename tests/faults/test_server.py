@@ -40,7 +40,7 @@ def scores_of(results):
 @pytest.fixture(scope="module")
 def faultless(served, evaluate, little_llama):
     """rulerag_icl against the real server, without faults."""
-    return evaluate("rulerag_icl", served, {"gen_model": str(little_llama), **SLOW}, limit=40)
+    return evaluate("rulerag_icl", f"{served}/chat/completions", {"gen_model": str(little_llama), **SLOW}, limit=40)
 
 
 def test_rulerag_runs_against_a_real_server(faultless):
@@ -61,7 +61,7 @@ def test_the_stock_model_runs_closed_book_against_a_real_server(served, evaluate
 
     results = simple_evaluate(
         model="local-chat-completions",
-        model_args={"model": str(little_llama), "base_url": served},
+        model_args={"model": str(little_llama), "base_url": f"{served}/chat/completions"},
         tasks=[TASK],
         task_manager=TaskManager(include_defaults=False, include_path=str(tasks_folder())),
         limit=4,
@@ -74,7 +74,7 @@ def test_the_stock_model_runs_closed_book_against_a_real_server(served, evaluate
 
 
 def test_faults_on_the_way_to_a_real_server_change_no_answer(served, faultless, evaluate, little_llama):
-    with Chat(forward(served), one_in_ten(seed=6)) as proxy:
+    with Chat(forward(f"{served}/chat/completions"), one_in_ten(seed=6)) as proxy:
         results = evaluate("rulerag_icl", proxy.url, {"gen_model": str(little_llama), **SLOW}, limit=40)
     assert set(proxy.faults) == {None, "429", "hold", "cut_in_the_middle", "malformed", "no_json", "an_error"}
     assert answers_of(results) == answers_of(faultless)

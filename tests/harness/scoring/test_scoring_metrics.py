@@ -52,6 +52,13 @@ def exact(golds: list[str], answer: str, rag: Rag) -> float | None:
     return None if not golds else 1.0 if plain(answer) in [plain(gold) for gold in golds] else 0.0
 
 
+def contains(golds: list[str], answer: str, rag: Rag) -> float | None:
+    words = plain(answer).split()
+    wanted = [plain(gold).split() for gold in golds]
+    spans = [words[i : i + len(gold)] == gold for gold in wanted for i in range(len(words) - len(gold) + 1)]
+    return float(any(spans)) if golds else None
+
+
 def best_f1(golds: list[str], answer: str, rag: Rag) -> float | None:
     """SQuAD's: the harmonic mean of token precision and recall, the best over the gold answers."""
     values = []
@@ -106,6 +113,7 @@ def readable(golds: list[str], answer: str, rag: Rag) -> float | None:
 
 FORMULAS: dict[str, Formula] = {
     "em": exact,
+    "em_contains": contains,
     "token_f1": best_f1,
     "crag_correct": correct,
     "crag_missing": missing,
@@ -125,6 +133,7 @@ NAMES = ["Niger", "Nigeria", "Citizen (Nigeria)", "the Hague", "South Korea", "K
 def random_case(rng: random.Random) -> tuple[list[str], str, Rag]:
     golds = rng.sample(NAMES, rng.choice([0, 1, 1, 2, 3]))
     answer = rng.choice([*NAMES, *NAMES, "", " \n", "I don't know", "Well, I DON'T know: Niger", "korea south", "xyz"])
+    answer = rng.choice([answer, answer, f"They went to {answer}, not to Niger-Korea."])
     if rng.random() < 0.15:
         return golds, answer, None
     passages = None
@@ -173,7 +182,18 @@ def test_failed_question_is_unscored() -> None:
 def test_stock_model_has_no_retrieval_scores() -> None:
     scores = score({"answers": ["Paris", "Paris, France"]}, " paris.\n", None)
     assert scores["em"] == scores["token_f1"] == 1.0
-    assert set(scores) == {"em", "token_f1", "crag_correct", "crag_missing", "crag_hallucination", "crag_score"}
+    crag = {"crag_correct", "crag_missing", "crag_hallucination", "crag_score"}
+    assert set(scores) == {"em", "em_contains", "token_f1", *crag}
+
+
+def test_a_sentence_contains_its_answer_and_does_not_match_it() -> None:
+    """Whole words alone: "Niger" does not stand in "Nigeria"; em and em_contains are two scores."""
+    doc = {"answers": ["South Korea", "Niger"]}
+    sentence = score(doc, "The answer is: South-Korea.", None)
+    assert (sentence["em"], sentence["em_contains"]) == (0.0, 1.0)
+    assert score(doc, "It visited Nigeria, then the south of Korea.", None)["em_contains"] == 0.0
+    assert score(doc, "niger", None)["em"] == score(doc, "niger", None)["em_contains"] == 1.0
+    assert score(doc, "", None)["em_contains"] == 0.0 and "em_contains" not in score({"answers": []}, "Niger", None)
 
 
 def test_nothing_found_is_a_miss_and_short_lists_count() -> None:
