@@ -105,8 +105,8 @@ class LMGenerator:
 
     @property
     def batch(self) -> int:
-        """The model's own batch; behind an API requests at once."""
-        return self.spec.width
+        """The model's own batch, four of them for vLLM, which batches by itself; behind an API requests at once."""
+        return (4 if self.spec.is_vllm else 1) * self.spec.width
 
     def stream(self) -> Stream:
         """The model, asked many things at once."""

@@ -159,6 +159,8 @@ def _words(error: Exception, status: Any) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return "no reply within gen_timeout= seconds"
     text = " ".join(str(error).split())[:SHOWN]
+    if status is not None:  # openai's, which hold what the server said
+        return type(error).__name__ if status in (401, 403) else text
     return text if isinstance(error, CallError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 

@@ -107,13 +107,15 @@ class Server:
                     reply = await once()
             except network.errors() as error:
                 problem = network.problem_of(error, network.secrets(self.lm))
-                last = self.gate.failed(problem.words)
-                if last or problem.hopeless or (problem.unreachable and tried == self.tries):
+                last = tried == self.tries or not problem.transient
+                if problem.hopeless or (problem.unreachable and last):
                     raise UserError(problem.advice) from None
-                if tried == self.tries or not problem.transient:
+                if last:
                     alike = self.first.failed(problem.kind, problem.words)
                     if alike is not None:
                         raise alike from None
+                    if self.gate.failed(problem.words):
+                        raise UserError(problem.advice) from None
                     return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
                 await self._pause(problem, tried)
             else:
