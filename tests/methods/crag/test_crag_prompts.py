@@ -3,10 +3,10 @@
 import pytest
 
 from lm_eval_rag.harness.core.types import Passage
-from lm_eval_rag.methods.crag.wording import demonstrations, prompt
+from lm_eval_rag.methods.crag.crag_prompts import demonstrations, prompt
 
 FORMS = ("knowledge", "reasoning", "reasoning_false_premise")
-OTHERS = ("baseline", "refined", "refined_false_premise", "calculator", "fields", "calls", "query", "rerank", "verify")
+OTHERS = ("baseline", "refined", "refined_false_premise", "calculator", "fields", "calls", "rerank", "verify")
 ASKED = "Question: who?"
 
 

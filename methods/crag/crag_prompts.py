@@ -1,4 +1,4 @@
-"""The wording of every module's prompt, from one TOML file: ours, with what the user's (``prompt_file=``) changes."""
+"""The prompts of all modules, from our TOML file; the user's file (``prompt_file=``) may change some of them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template, changed_ver
 from lm_eval_rag.harness.core.types import Passage, Query
 
 PARTS = {"instruction", "closed", "answer"}
-END = "===END==="  # ends the reasoning's form; every module stops there, so that no model goes on for ever
+END = "===END==="  # ends the reasoning form; every module stops there, so that no model goes on forever
 
 
 def prompt(
     name: str, text: str, references: tuple[Passage, ...] = (), shots: tuple[Shot, ...] = (), *, prompt_file: str | None
 ) -> Prompt:
-    """A module's prompt; its references are the more important the earlier, and the last are dropped to fit."""
+    """The prompt of a module; references are in order of importance, and the last ones are dropped to fit."""
     return Prompt(_templates(prompt_file)[name], text, references, shots=shots)
 
 
-def asked(query: Query) -> str:
+def question_text(query: Query) -> str:
     """The question, and when it was asked."""
     return f"Asked on: {query.time}\nQuestion: {query.text}" if query.time else f"Question: {query.text}"
 
 
 def demonstrations(attribute: str, n: int, seed: int, prompt_file: str | None) -> tuple[Shot, ...]:
-    """``n`` seeded examples of an attribute, at most as many as there are: the same for every question."""
-    pool = [(text, label) for label, texts in _demonstrations(prompt_file)[attribute].items() for text in texts]
+    """``n`` seeded examples of an attribute, or all if there are fewer; the same ones for every question."""
+    labels: dict[str, list[str]] = _parts(prompt_file)["demonstrations"][attribute]
+    pool = [(text, label) for label, texts in labels.items() for text in texts]
     drawn = random.Random(seed).sample(sorted(pool), min(n, len(pool)))
     return tuple(Shot(f"Question: {text}", label) for text, label in drawn)
 
@@ -42,7 +43,7 @@ def _templates(prompt_file: str | None) -> dict[str, Template]:
 
 
 def _template(version: str, part: dict[str, str]) -> Template:
-    instruction = part["instruction"].strip() + "\n"  # an empty line parts it from what comes after
+    instruction = part["instruction"].strip() + "\n"  # an empty line separates it from what follows
     return Template(
         version=version,
         instruction=instruction,
@@ -55,14 +56,9 @@ def _template(version: str, part: dict[str, str]) -> Template:
     )
 
 
-def _demonstrations(prompt_file: str | None) -> dict[str, dict[str, list[str]]]:
-    attributes: dict[str, dict[str, list[str]]] = _parts(prompt_file)["demonstrations"]
-    return attributes
-
-
 @cache
 def _parts(prompt_file: str | None) -> dict[str, Any]:
-    """Our prompts, with what the file changes: of each prompt the texts that it names, of each attribute its lists."""
+    """Our prompts with the changes of the file: some texts of a prompt, the demonstrations of an attribute."""
     ours = read_prompt_file(str(files("lm_eval_rag.methods.crag") / "prompts.toml"))
     if prompt_file is None:
         return ours
@@ -99,4 +95,4 @@ def _check_prompt(path: str, name: str, part: Any) -> None:
         )
 
 
-CHECKS = {"version": _check_version, "demonstrations": _check_demonstrations}  # what is no prompt
+CHECKS = {"version": _check_version, "demonstrations": _check_demonstrations}  # keys that are no prompts
