@@ -6,13 +6,14 @@ TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 BIN := .venv/bin
 READY := .venv/ready
+LUCENE := .venv/lucene
 
 .PHONY: demo test check clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
 
-test: $(READY)
+test: $(READY) $(LUCENE)
 	$(BIN)/python -m pytest
 
 check: $(READY)
@@ -25,6 +26,11 @@ $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$(TORCH)"
 	$(BIN)/python -m pip install -e ".[hf,dev]"
+	touch $@
+
+# pip builds a wheel of pyserini; its jar alone is used, and its requirements are not wanted.
+$(LUCENE): $(READY)
+	$(BIN)/python -m pip install --no-deps pyserini==1.6.0
 	touch $@
 
 clean:

@@ -42,9 +42,8 @@ LITELLM = ("litellm", "litellm-chat", "litellm-chat-completions")
 PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and what to do
     "vllm": (
         "vllm",
-        "It pins torch and transformers, so make an environment of its own, install this package there as it was "
-        "installed here, and then `pip install vllm`; or start `vllm serve` there and give "
-        "generator=local-chat-completions,gen_base_url=... here.",
+        "It pins torch and transformers, so make an environment of its own: `{install}`; or start "
+        "`vllm serve` there and give generator=local-chat-completions,gen_base_url=... here.",
     ),
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
@@ -172,6 +171,7 @@ class ModelSpec:
         """Raise a UserError that says what to install where a package is missing that the model needs."""
         package, how = PACKAGES.get(self.name, (None, ""))
         if package is not None and find_spec(package) is None:
+            how = how.replace("{install}", install_line("vllm"))
             raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
         if self.is_hf and None in map(find_spec, ("torch", "transformers")):
             raise UserError(

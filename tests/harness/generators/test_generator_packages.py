@@ -67,7 +67,7 @@ def install(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("vllm", r"generator=vllm needs the package vllm.*install this package there.*pip install vllm.*vllm serve"),
+        ("vllm", r"generator=vllm needs the package vllm.*pip install -e \".*\[vllm\]\".*vllm serve"),
         ("litellm", r'generator=litellm needs the package litellm.*pip install "lm_eval\[litellm\]"'),
         ("litellm-chat-completions", r"needs the package litellm"),
     ],

@@ -52,7 +52,7 @@ def test_a_model_over_several_processes_is_refused(name, monkeypatch):
 def test_several_processes_without_accelerate_say_what_to_install(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(UserError, match=r'WORLD_SIZE=2.*accelerate.*pip install ".*\[hf\]"'):
+    with pytest.raises(UserError, match=r'WORLD_SIZE=2.*accelerate.*pip install -e ".*\[hf\]"'):
         ranks()
 
 

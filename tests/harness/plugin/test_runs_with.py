@@ -196,6 +196,6 @@ def test_without_torch_the_extra_is_named_before_anything_runs(monkeypatch):
     monkeypatch.setattr(
         spec_module, "find_spec", lambda name: None if name in ("torch", "transformers") else find(name)
     )
-    with pytest.raises(UserError, match=r'generator=hf needs torch.*pip install ".*\[hf\]"'):
+    with pytest.raises(UserError, match=r'generator=hf needs torch.*pip install -e ".*\[hf\]"'):
         read_arguments("m", method, {"gen_pretrained": "org/name"})
     assert arguments.read_arguments("p", plain, {})  # a method that may need no generator is not stopped
