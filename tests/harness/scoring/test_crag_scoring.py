@@ -131,19 +131,48 @@ def test_specification_is_its_restatement() -> None:
     assert settle(["Paris"], "Paris", abstained=True) == Verdict("missing", 0.0)
 
 
-def test_words_cut_keeps_a_prefix() -> None:
+def unit_ends(text: str) -> list[int]:
+    """Where each unit ends: a run of letters, digits and _ is one, every other character but white space is one."""
+    ends: list[int] = []
+    for i, char in enumerate(text):
+        if char.isalnum() or char == "_":
+            if i and (text[i - 1].isalnum() or text[i - 1] == "_"):
+                ends.pop()
+            ends.append(i + 1)
+        elif not char.isspace():
+            ends.append(i + 1)
+    return ends
+
+
+def test_words_cut_keeps_the_first_words_and_punctuation_marks() -> None:
     rng = random.Random(0)
-    for _ in range(300):
-        text = "".join(rng.choice("ab1é $.,'’\n\t🦙") for _ in range(rng.randint(0, 60)))
+    cut_texts = 0
+    for _ in range(500):
+        text = "".join(rng.choice("ab1é_ $$..,'’\n\t🦙") for _ in range(rng.randint(0, 60)))
         limit = rng.randint(1, 12)
+        ends = unit_ends(text)
         kept = words_cut(limit)(text)
-        marks = [c for c in text if not c.isspace()]
-        assert text.startswith(kept)
+        assert kept == (text if len(ends) <= limit else text[: ends[limit - 1]]), (text, limit)
         assert words_cut(limit)(kept) == kept
-        if len(marks) <= limit:
-            assert kept == text
-    assert words_cut(3)("one two, three four") == "one two,"
+        cut_texts += kept != text
+    assert cut_texts > 200
     assert WHOLE("a b c") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("limit", "text", "kept"),
+    [
+        (3, "one two, three four", "one two,"),
+        (4, "wait... what", "wait..."),
+        (3, "wait... what", "wait.."),
+        (2, "?!?! no", "?!"),
+        (2, "$4.50", "$4"),
+        (3, "one two three \n", "one two three \n"),
+    ],
+)
+def test_every_punctuation_mark_is_one_of_the_words(limit: int, text: str, kept: str) -> None:
+    assert words_cut(limit)(text) == kept
+    assert words_cut(limit).name == f"words {limit}"
 
 
 def test_llama_cut_on_the_real_tokenizer(mirror: Path | None) -> None:

@@ -120,6 +120,7 @@ FORMULAS: dict[str, Formula] = {
 }
 
 NAMES = ["Niger", "Nigeria", "Citizen (Nigeria)", "the Hague", "South Korea", "Korea", "Party of the South"]
+NAMES += ["Baden-Baden", "Korea Korea South"]  # a word twice: token F1 counts bags, not sets
 
 
 def random_case(rng: random.Random) -> tuple[list[str], str, Rag]:
@@ -208,6 +209,21 @@ def test_object_is_not_any_mention() -> None:
     assert scores["mrr"] == pytest.approx(1 / 3)
     free = {"passages": [{"text": "Chad visits Nigeria."}, {"text": "Chad visits Niger."}], "k": 5}
     assert (score(doc, "x", free)["recall@1"], score(doc, "x", free)["recall@2"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "wanted"),
+    [
+        ("New York New York", "New York New York", 1.0),
+        ("New York New York", "New York", 2 * 1.0 * 0.5 / 1.5),
+        ("New York", "New York New York", 2 * 0.5 * 1.0 / 1.5),
+        ("Baden Baden", "Baden Powell", 2 * 0.5 * 0.5 / 1.0),
+        ("one two three", "three two one", 1.0),
+    ],
+)
+def test_token_f1_counts_a_repeated_word_as_often_as_it_stands(gold: str, answer: str, wanted: float) -> None:
+    """The harmonic mean of precision and recall, by hand."""
+    assert score({"answers": [gold]}, answer, None)["token_f1"] == pytest.approx(wanted)
 
 
 def test_typographic_apostrophe_is_missing_too() -> None:
