@@ -60,7 +60,7 @@ def _wait(url, process, log, seconds=90):
 
 
 @pytest.fixture(scope="session")
-def evaluate():
+def evaluate(undescribed):
     """``evaluate(model, url, ...)``: ruleqa_demo with a model behind a chat API; retries hardly wait."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager

@@ -72,7 +72,7 @@ def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank, monkeypatch):
     assert model_module.unscored == (["q2", "q1"] if rank == 0 else [])
 
 
-def test_two_launched_processes_score_as_one(tmp_path):
+def test_two_launched_processes_score_as_one(tmp_path, undescribed):
     """``accelerate launch`` with two processes on the CPU: the same answers and scores, and one results file."""
     pytest.importorskip("accelerate")
     script = tmp_path / "evaluate.py"

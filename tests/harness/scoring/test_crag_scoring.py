@@ -205,11 +205,6 @@ def test_bad_tokenizers(tmp_path: Path) -> None:
         words_cut(0)
 
 
-@pytest.fixture(autouse=True)
-def no_env_info(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # seconds a run, of no interest here
-
-
 ROWS = [
     {"id": "c0", "query": "Which film won?", "answers": ["The Glass Harbour"], "gives": "It was The Glass Harbour."},
     {"id": "c1", "query": "How many?", "answers": ["23", "25"], "gives": "twenty-five"},
@@ -269,6 +264,7 @@ def run(folder: Path, metadata: Mapping[str, Any], *, plain: bool = False, **opt
     return {"results": found["results"]["crag_like"], "samples": samples["crag_like"], "configs": found["configs"]}
 
 
+@pytest.mark.usefixtures("undescribed")
 @pytest.mark.parametrize("plain", [False, True])
 def test_through_lm_eval(tmp_path: Path, plain: bool, capsys: pytest.CaptureFixture[str]) -> None:
     labels = tmp_path / "labels.jsonl"
@@ -290,6 +286,7 @@ def test_through_lm_eval(tmp_path: Path, plain: bool, capsys: pytest.CaptureFixt
     assert rescore_main([str(tmp_path / "out")]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("undescribed")
 def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, {})
     (file,) = tmp_path.rglob("samples_*.jsonl")
@@ -313,6 +310,7 @@ def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.C
         assert says in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("undescribed")
 def test_judge_off_predict_only_and_failures(tmp_path: Path) -> None:
     off = run(tmp_path / "off", {"judge": "off"})
     assert off["results"]["crag_correct,none"] == 0.0  # exact match alone
