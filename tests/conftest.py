@@ -8,8 +8,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,31 @@ if BESIDE.is_dir():
     os.environ.setdefault("LM_EVAL_RAG_MIRROR", str(BESIDE))
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's own temporary folder, the same for all its processes (``pytest -n``)."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's data folder: $LM_EVAL_RAG_CACHE where it is given, else a temporary one."""
-    given = os.environ.setdefault("LM_EVAL_RAG_CACHE", str(tmp_path_factory.mktemp("cache")))
-    return Path(given)
+def cache(run_folder: Path) -> Path:
+    """The run's data folder: $LM_EVAL_RAG_CACHE where it is given, else a temporary one."""
+    folder = Path(os.environ.setdefault("LM_EVAL_RAG_CACHE", str(run_folder / "cache")))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def once(run_folder: Path) -> Callable[[str, Callable[[], Any]], Any]:
+    """``once(name, make)``: of the run's processes one makes it and the others wait, then find it made."""
+    from filelock import FileLock
+
+    def once(name: str, make: Callable[[], Any]) -> Any:
+        with FileLock(run_folder / f"{name}.lock"):
+            return make()
+
+    return once
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +75,14 @@ def one_torch_thread() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def undescribed() -> Iterator[None]:
+    """From here on, runs of lm_eval in this process do not describe the machine, which takes processes and seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
+        yield
 
 
 @pytest.fixture(scope="session")

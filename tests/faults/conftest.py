@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for proxy.py, which the tests 
 
 
 @pytest.fixture(scope="session")
-def evaluate():
+def evaluate(undescribed):
     """``evaluate(model, url, ...)``: ruleqa_demo with a model behind a chat API; retries hardly wait."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager

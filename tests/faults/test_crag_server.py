@@ -11,7 +11,7 @@ pytest.importorskip("blingfire")
 pytest.importorskip("resiliparse")
 
 
-def test_crag_hybrid_runs_against_a_real_server(served, little_llama, tmp_path, monkeypatch):
+def test_crag_hybrid_runs_against_a_real_server(served, little_llama, undescribed, tmp_path, monkeypatch):
     import lm_eval
     from lm_eval.tasks import TaskManager
 
