@@ -1,5 +1,5 @@
-# make demo | test | mutate | check: each makes .venv first, with the package (editable), torch for CPU and the tools, if
-# it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
+# make demo | test | soak | mutate | check: each makes .venv first, with the package (editable), torch for CPU and tools,
+# if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -9,13 +9,16 @@ BIN := .venv/bin
 READY := .venv/ready
 LUCENE := .venv/lucene
 
-.PHONY: demo test mutate check clean
+.PHONY: demo test soak mutate check clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
 
 test: $(READY) $(LUCENE)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
+
+soak: $(READY)
+	LM_EVAL_RAG_KILLS=50 $(BIN)/python -m pytest tests/faults -s --timeout 1200
 
 mutate: $(READY)
 	$(BIN)/python scripts/mutate.py

@@ -1,8 +1,11 @@
 """The journal: what is served, stored and mixed, and which files are refused."""
 
+import asyncio
+import json
 import multiprocessing
 import os
 import signal
+import socket
 import sqlite3
 import time
 
@@ -111,3 +114,133 @@ def test_killed_anywhere_it_repeats_no_stored_call(path):
     after = len((path.parent / "journal.sqlite.made").read_text().split())
     assert 0 < stored < 400 and before - stored <= 4  # at most the batch in flight is repeated
     assert after - before == 400 - stored
+
+
+# --- calls one by one, and two runs on one file
+
+
+def asking(journal, calls, compute):
+    """The replies to calls that are made all at once."""
+
+    async def main():
+        return await asyncio.gather(*(journal.call(call, lambda call=call: compute(call)) for call in calls))
+
+    return asyncio.run(main())
+
+
+def test_each_call_is_stored_when_its_reply_arrives(tmp_path):
+    """And not when those that were made with it have come back as well."""
+    journal, other = Journal(tmp_path / "j.sqlite", "r"), Journal(tmp_path / "j.sqlite", "r")
+    seen = []
+
+    async def compute(call):
+        if call.request == "slow":
+            while len(other) < 3:
+                await asyncio.sleep(0.001)
+            seen.append(len(other))
+        return call.request.upper(), 0.5
+
+    replies = asking(journal, [Call("m", request) for request in ("slow", "a", "b", "c", "a")], compute)
+    assert [reply.value for reply in replies] == ["SLOW", "A", "B", "C", "A"] and seen == [3]
+    assert {reply.seconds for reply in replies} == {0.5} and len(journal) == 4
+
+
+def test_a_second_run_waits_for_a_call_that_the_first_makes(tmp_path):
+    first, second = Journal(tmp_path / "j.sqlite", "r"), Journal(tmp_path / "j.sqlite", "r")
+    made, call = [], Call("m", "x")
+
+    async def main():
+        started, go = asyncio.Event(), asyncio.Event()
+
+        async def by_first():
+            made.append("first")
+            started.set()
+            await go.wait()
+            return "reply", 1.0
+
+        async def by_second():
+            made.append("second")
+            return "another", 1.0
+
+        one = asyncio.create_task(first.call(call, by_first))
+        await started.wait()
+        two = asyncio.create_task(second.call(call, by_second))
+        await asyncio.sleep(0.05)
+        assert not two.done()
+        go.set()
+        return await one, await two
+
+    one, two = asyncio.run(main())
+    assert made == ["first"] and (one.value, two.value) == ("reply", "reply")
+    assert not one.journalled and two.journalled
+
+
+def test_the_claims_of_a_process_that_died_are_taken_over(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(path, "r")
+    owner = json.dumps([socket.gethostname(), 2**22 - 1, 1.0, "gone"])
+    with sqlite3.connect(path) as base:
+        base.execute("INSERT INTO claims VALUES (?, ?, ?)", (Call("m", "x").key, owner, time.time()))
+
+    async def compute(call):
+        return "reply", 1.0
+
+    assert asking(journal, [Call("m", "x")], compute)[0].value == "reply"
+    assert sqlite3.connect(path).execute("SELECT COUNT(*) FROM claims").fetchone() == (0,)
+
+
+def test_a_stored_reply_is_final(tmp_path):
+    """A run whose claim was taken over, and which comes back later, gets the reply that is there."""
+    journal, other = Journal(tmp_path / "j.sqlite", "r"), Journal(tmp_path / "j.sqlite", "r")
+
+    async def compute(call):
+        other._store({call.key: Reply("first", 2.0)})
+        return "second", 1.0
+
+    (reply,) = asking(journal, [Call("m", "x")], compute)
+    assert (reply.value, reply.seconds, reply.journalled) == ("first", 2.0, True)
+
+
+def test_a_failed_call_leaves_no_claim(tmp_path):
+    journal = Journal(tmp_path / "j.sqlite", "r")
+
+    async def fails(call):
+        return CallError("no")
+
+    async def raises(call):
+        raise KeyError("x")
+
+    assert isinstance(asking(journal, [Call("m", "x")], fails)[0], CallError)
+    with pytest.raises(KeyError):
+        asking(journal, [Call("m", "x")], raises)
+    assert sqlite3.connect(tmp_path / "j.sqlite").execute("SELECT COUNT(*) FROM claims").fetchone() == (0,)
+    assert len(journal) == 0
+
+
+def test_a_foreign_file_a_damaged_reply_and_another_schema_are_refused(tmp_path):
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as base:
+        base.execute("CREATE TABLE flights (id)")
+    with pytest.raises(UserError, match=r"no journal of ours.*flights"):
+        Journal(foreign, "r")
+    path = tmp_path / "j.sqlite"
+    Journal(path, "r").serve([Call("m", "x")], lambda part: ["y"], 1)
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE calls SET reply = '{'")
+    with pytest.raises(UserError, match="is damaged: the reply of call"):
+        Journal(path, "r").serve([Call("m", "x")], lambda part: ["y"], 1)
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE meta SET value = '7' WHERE name = 'schema'")
+    with pytest.raises(UserError, match="schema '7'"):
+        Journal(path, "r")
+
+
+def test_a_locked_journal_says_so_within_five_seconds(tmp_path):
+    path = tmp_path / "j.sqlite"
+    Journal(path, "r").close()
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    with pytest.raises(UserError, match="is locked by another program: wait") as raised:
+        Journal(path, "r")
+    assert time.monotonic() - began < 6 and "emove" not in str(raised.value) and "elete" not in str(raised.value)
