@@ -19,7 +19,6 @@ class CalculateBackend:
     """Serves Calculate; a refused expression is a reply with the reason, and a step of the trace."""
 
     batch: int = 4096
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Calculate]]) -> list[Served | CallError]:
         """The value of each expression, or why it was refused."""
