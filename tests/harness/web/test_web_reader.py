@@ -6,6 +6,7 @@ import builtins
 import bz2
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.web import extract as extracting
 from lm_eval_rag.harness.web.extract import EXTRACTORS, extract, plain
 from lm_eval_rag.harness.web.reader import PageReader
@@ -195,7 +197,7 @@ def test_bad_values(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "resiliparse.py").write_text("raise ImportError(\"No module named 'resiliparse'\")")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with PageReader() as opened, pytest.raises(UserError, match=r"resiliparse.*lm-eval-rag\[web\]"):
+    with PageReader() as opened, pytest.raises(UserError, match=rf"resiliparse.*{re.escape(install_line('web'))}"):
         opened.read(PAGE)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import random
+import re
 from typing import Any
 
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.web.chunking import chunks, is_question
 from lm_eval_rag.harness.web.clean import clean, decode, squeeze
 from lm_eval_rag.harness.web.rank import bm25
@@ -72,7 +74,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(UserError, match=r"lm-eval-rag\[web\]"):
+    with pytest.raises(UserError, match=re.escape(install_line("web"))):
         sentences("x")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.core.parameters import bind, defaults
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.methods.crag.crag_prompts import demonstrations
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
@@ -47,6 +47,12 @@ def test_table_5s_values_are_the_defaults() -> None:
         10, 4000, 5, 5, 1000,
     )  # fmt: skip
     assert all(given[switch] is True for switch in SWITCHES)
+
+
+def test_the_graph_is_asked_in_two_ways_only() -> None:
+    bind(crag_hybrid, {"graph": "calls"})
+    with pytest.raises(UserError, match=r"Unknown value of graph 'query'.*Allowed: calls, rules"):
+        bind(crag_hybrid, {"graph": "query"})
 
 
 def test_a_dynamic_question_is_declined(play: Any, query: Query) -> None:
