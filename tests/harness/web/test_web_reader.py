@@ -195,7 +195,7 @@ def test_bad_values(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "resiliparse.py").write_text("raise ImportError(\"No module named 'resiliparse'\")")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with PageReader() as opened, pytest.raises(UserError, match=r"resiliparse.*lm-eval-rag\[web\]"):
+    with PageReader() as opened, pytest.raises(UserError, match=r'resiliparse.*install -e ".*\[web\]"'):
         opened.read(PAGE)
 
 

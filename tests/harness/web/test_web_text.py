@@ -72,7 +72,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(UserError, match=r"lm-eval-rag\[web\]"):
+    with pytest.raises(UserError, match=r'pip install -e ".*\[web\]"'):
         sentences("x")
 
 
