@@ -98,6 +98,7 @@ def test_quick_tries_nothing_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         raise AssertionError(names)
 
     monkeypatch.setattr(optional, "run_trials", refused)
+    monkeypatch.setattr(doctor, "_autoloading", lambda: iter(()))  # imports lm_eval
     doctor.doctor_main(["--quick"])
     assert "extra hf       the embedded generator" in capsys.readouterr().out
     with pytest.raises(AssertionError, match="'"):

@@ -22,6 +22,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "lucene": "retriever=lucene",
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
+    "plots": "the figures of lm-eval-rag reproduce",
     "serve": "lm-eval-rag serve-kg",
     "vllm": "generator=vllm, in an environment of its own",
     "openai": "OpenAI's client, which `transformers serve` needs; generator=openai-... does without",
