@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
 from types import GeneratorType
@@ -22,7 +22,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Rule
 
 ASKS = get_args(Ask)
 FIRST = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-LOOKED_INTO = (*ASKS, Prompt, Shot, Answer)
+LOOKED_INTO = frozenset((Prompt, Shot))
 FORMATTED = re.compile(r"<generator object (\S+) at 0x")  # a plan that was put into a text
 KINDS = "int, float, bool, str, a Literal, or Positive and Natural of lm_eval_rag.harness.core.parameters"
 
@@ -127,29 +127,34 @@ def function_of(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_fields(method: Callable[..., Any], value: Any) -> None:
-    plan = next(_plans(value, type(value).__name__), None)
+    plan = _plan_in(value)
     if plan is None:
         return
     place, ask = plan
-    mend = "Make a tuple of it" if ask == "<genexpr>" else f"Write `yield from {ask}(...)`"
-    raise UserError(
-        f"Method {name_of(method)!r} puts a generator object into {place}, in place of a reply. {mend}: an ask is "
-        "answered only where `yield from` stands before it."
+    mend = (
+        f"Write `yield from {ask}(...)`, which is the reply" if ask != "<genexpr>" else "Write `tuple(...)` around it"
     )
+    raise UserError(f"Method {name_of(method)!r} puts a generator object into {place}. {mend}.")
 
 
-def _plans(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """(place, name of the ask's function) of every plan in the fields of a value, which was never run."""
+def _plan_in(owner: Any) -> tuple[str, str] | None:
+    """(field, name of the ask's function) of a plan that a value holds and that was never run; None without one."""
+    for field in owner.__dataclass_fields__:
+        value = getattr(owner, field)
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            if (name := _plan_name(one)) is not None:
+                return f"{type(owner).__name__}.{field}", name
+            if type(one) in LOOKED_INTO and (inner := _plan_in(one)) is not None:
+                return inner
+    return None
+
+
+def _plan_name(value: Any) -> str | None:
+    """The name of the ask's function if the value is its plan, or a text that a plan was put into."""
     if isinstance(value, GeneratorType):
-        yield place, value.__name__
-    elif isinstance(value, str):
-        yield from ((place, name) for name in FORMATTED.findall(value))
-    elif isinstance(value, LOOKED_INTO):
-        for field in fields(value):
-            yield from _plans(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _plans(one, place)
+        return value.__name__
+    formatted = FORMATTED.search(value) if isinstance(value, str) and "<generator object " in value else None
+    return formatted[1] if formatted else None
 
 
 def _place(error: Exception) -> str:

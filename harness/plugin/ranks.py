@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 
 SPANNING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by accelerate when processes share one model
 
@@ -85,7 +86,7 @@ class Launched:
         except ImportError:
             raise UserError(
                 f"WORLD_SIZE={os.environ.get('WORLD_SIZE')} says that several processes were launched; they need "
-                'accelerate to share the questions. Install it with `pip install "lm-eval-rag[hf]"`, or launch one.'
+                f"accelerate to share the questions. Install it with `{install_line('hf')}`, or launch one."
             ) from None
         from accelerate.utils import parse_flag_from_env
 

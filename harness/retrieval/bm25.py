@@ -27,7 +27,7 @@ from lm_eval_rag.harness.retrieval.tokens import TOKENS, Dates
 log = logging.getLogger(__name__)
 # When numba is used. Measured by scripts/bench_bm25.py on RuleQA: it takes 1.4 CPU seconds to start and saves 0.1 to
 # 5 ms a query, with little regard to the size of the corpus. So it is repaid after 300 to 15,000 queries, in the median
-# 3,000. On the first run on a machine it compiles for 15 CPU seconds, which later runs repay.
+# 3,500. On the first run on a machine it compiles for 15 CPU seconds, which later runs repay.
 LONG = 3_000  # queries of one retriever
 LARGE = 150_000  # documents; numba looks at all of them, so pruning comes first where it is likely to succeed
 

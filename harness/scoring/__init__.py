@@ -1,4 +1,4 @@
-"""Scores of one question: :data:`METRICS` is the table of them, :func:`score` applies it."""
+"""Scores of one question: :data:`METRICS` is the table of metrics, :func:`score` computes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lm_eval_rag.harness.scoring.answer import em, token_f1
+from lm_eval_rag.harness.scoring.answer import em, em_contains, token_f1
 from lm_eval_rag.harness.scoring.attribution import attributed
 from lm_eval_rag.harness.scoring.case import Case, read_case
 from lm_eval_rag.harness.scoring.crag import (
@@ -35,8 +35,8 @@ class Metric:
 
     Args:
         name: As written in YAML, results, tables and the board.
-        of: The score of one question, or None where it cannot be scored.
-        higher_is_better: Direction.
+        of: The score of one question, or None if it cannot be scored.
+        higher_is_better: Whether a higher score is better.
         unit: ``share`` (shown as percent), or ``documents``.
     """
 
@@ -50,6 +50,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("em", em),
+        Metric("em_contains", em_contains),
         Metric("token_f1", token_f1),
         Metric("crag_correct", crag_correct),
         Metric("crag_missing", crag_missing, higher_is_better=False),
@@ -69,13 +70,13 @@ METRICS: dict[str, Metric] = {
 
 
 def score(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> dict[str, float]:
-    """Every metric that can be scored for one question; what cannot be is absent, never 0.
+    """Every metric that can be scored for one question. A metric that cannot be scored is left out; it is never 0.
 
     Args:
         doc: The task's document; ``answers`` are the gold answers.
         answer: The response.
-        rag: The record that the adapter left for it, or None for a stock model. With a ``failure`` in it the question
-            was not answered, and nothing is scored.
+        rag: The record that the adapter wrote, or None for a stock model. If it has a ``failure``, the question was
+            not answered and nothing is scored.
     """
     if rag and rag.get("failure"):
         return {}

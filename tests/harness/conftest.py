@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def make_run(write_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def write_run() -> Iterator[Callable[..., Path]]:
+def write_run(undescribed: None) -> Callable[..., Path]:
     """``write_run(folder, model=..., ...)``: made-up answers through ``simple_evaluate``, saved by its tracker."""
     from datasets import Dataset
     from lm_eval import simple_evaluate
@@ -143,9 +143,7 @@ def write_run() -> Iterator[Callable[..., Path]]:
             tracker.save_results_samples(task_name=name, samples=lines)
         return folder
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # a second a run, of no interest here
-        yield make
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -187,7 +185,7 @@ def cpu() -> Callable[[Any], float]:
         pytest.skip("needs Linux's account of a process's children")
 
     def spent(reader: Any) -> float:
-        fields = Path(f"/proc/{reader._worker.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{reader.guarded.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return time.process_time() + sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     return spent

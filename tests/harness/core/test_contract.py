@@ -197,7 +197,7 @@ RUNS = [
                        r"test_contract\.py, line \d+\)\. Write `yield from` before the ask"),
     (forgets_and_strips, r"'forgets_and_strips' uses an ask in place of its reply \('generator' object has no attr"),
     (forgets_and_loops, r"'forgets_and_loops' uses an ask in place of its reply \('Retrieve' object has no attribute"),
-    (forgets_an_expression, r"puts a generator object into Answer\.passages.*Make a tuple of it"),
+    (forgets_an_expression, r"puts a generator object into Answer\.passages.*Write `tuple\(\.\.\.\)`"),
     (yields_the_plan, r"'yields_the_plan' has `yield retrieve\(\.\.\.\)`, which asks nothing\. Write `yield from"),
     (yields_a_text, r"'yields_a_text' yields 'where are ships\?' \(a str\), which is not an ask.*`passages = yield"),
     (yields_the_class, r"'yields_the_class' yields <class.*Retrieve.* \(a type\), which is not an ask"),

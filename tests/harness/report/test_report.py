@@ -13,7 +13,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.content import build
 from lm_eval_rag.harness.report.report_cli import report_main
-from lm_eval_rag.harness.report.report_text import cell
+from lm_eval_rag.harness.report.report_text import cell, render
 from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.report.table import printable, table
@@ -114,7 +114,7 @@ def test_text_and_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "rulerag_icl - standard_rag",
         "RuleRAG, table 2",
         "LLAMA2_7B",
-        "Holm over the 19 p",
+        "corrected for the 19 tests",
     ):
         assert wanted in text
     assert "! RuleRAG: the text calls Standard Prompting the worst" in text
@@ -159,6 +159,17 @@ def test_answers_cannot_reach_the_terminal(make_run: Make, tmp_path: Path, capsy
 def test_printable_escapes() -> None:
     assert printable("a\tb\x1b\u202e\ud800é") == "a\\tb\\x1b\\u202e\\ud800é"
     assert table(["", "n"], [["a\nb", "1"], ["c", "22"]]) == "       n\n----  --\na\\nb   1\nc     22"
+
+
+def test_the_style_of_answers_is_always_told(make_run: Make, tmp_path: Path) -> None:
+    """Also where no other run of the method is there to differ from it."""
+    make_run(tmp_path / "a", model="rulerag_icl", arguments={"answer_style": "short", "k": 5})
+    make_run(tmp_path / "b", model="standard_rag", arguments={"k": 5})
+    runs = read_runs([tmp_path])
+    assert [run.label for run in runs] == ["rulerag_icl answer_style=short", "standard_rag"]
+    text = render(build(runs))
+    assert text.count("rulerag_icl answer_style=short") >= 4  # in every table
+    assert {"em", "em_contains"} <= set(text.split())
 
 
 def test_labels_tell_runs_of_one_method_apart(make_run: Make, tmp_path: Path) -> None:
@@ -223,14 +234,14 @@ def broken(folder: Path, how: str) -> None:
     ("how", "says"),
     [
         ("no samples", "were not logged"),
-        ("cut in a line", "cut short"),
-        ("cut between lines", "cut short"),
-        ("a line twice", "stands there twice"),
-        ("not text", "is no JSON"),
+        ("cut in a line", "was truncated"),
+        ("cut between lines", "is truncated"),
+        ("a line twice", "is repeated"),
+        ("not text", "is not JSON"),
         ("not samples", "lacks doc_id"),
-        ("results cut", "is no JSON"),
+        ("results cut", "is not JSON"),
         ("another format", "lacks n-samples"),
-        ("no date", "holds no results"),
+        ("no date", "contains no results"),
     ],
 )
 def test_broken_runs(make_run: Make, tmp_path: Path, how: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,7 +261,7 @@ def test_other_bad_input(make_run: Make, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "empty").mkdir()
     for given, says in [
         ([tmp_path / "nowhere"], "does not exist"),
-        ([tmp_path / "empty"], "holds no results"),
+        ([tmp_path / "empty"], "contains no results"),
         ([tmp_path / "a", tmp_path / "b"], "version"),
         ([tmp_path / "d"], "--predict_only"),
         ([tmp_path / "a", tmp_path / "c"], "asked different things"),

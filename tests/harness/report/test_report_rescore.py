@@ -51,10 +51,44 @@ def test_agrees_to_the_digit(make_run: Make, tmp_path: Path, options: dict[str, 
     (run,) = read_runs([tmp_path])
     found = rescore(run)
     assert found.agrees, found
-    scored = [check for check in found.checks if check.given == check.recomputed and check.given is not None]
+    scored = [check for check in found.checks if check.reported == check.recomputed and check.reported is not None]
     assert len(scored) == len(found.checks) >= 6
     assert rescore_main([str(tmp_path)]) == 0
     assert "all scores agree" in capsys.readouterr().out
+
+
+def without_em_contains(folder: Path) -> None:
+    """A run from before the metric was there."""
+
+    def edit(line: Line) -> None:
+        line.pop("em_contains", None)
+        line["metrics"] = [name for name in line["metrics"] if name != "em_contains"]
+
+    edit_lines(folder, lambda lines: [edit(line) for line in lines] and None)
+
+
+def test_a_metric_that_came_after_the_run_is_no_fault(make_run: Make, tmp_path: Path) -> None:
+    """Its own list of metrics says which it was scored by; a metric on that list may not be missing."""
+
+    def drop(results: dict[str, Any]) -> None:
+        results["results"]["ruleqa_i"] = {
+            key: value for key, value in results["results"]["ruleqa_i"].items() if not key.startswith("em_contains")
+        }
+
+    def unlist(results: dict[str, Any]) -> None:
+        config = results["configs"]["ruleqa_i"]
+        config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] != "em_contains"]
+
+    make_run(tmp_path, n=20)
+    without_em_contains(tmp_path)
+    edit_results(tmp_path, drop)
+    (run,) = read_runs([tmp_path])
+    assert not rescore(run).agrees and any("em_contains" in line for line in rescore(run).lines)
+    edit_results(tmp_path, unlist)
+    (run,) = read_runs([tmp_path])
+    found = rescore(run)
+    assert found.agrees and {"em,none", "token_f1,none"} <= {check.name for check in found.checks}
+    assert not [check for check in found.checks if "em_contains" in check.name]
 
 
 def test_formulas_are_lm_evals() -> None:
@@ -125,12 +159,12 @@ def no_answers(lines: list[Line]) -> None:
 
 
 TAMPERING = [
-    (better_answer, "em is given as 0.0, recomputed 1.0"),
-    (better_score, "em is given as 1.0, recomputed 0.0"),
+    (better_answer, "em is reported as 0.0, recomputed 1.0"),
+    (better_score, "em is reported as 1.0, recomputed 0.0"),
     (easier_gold, "doc_hash"),
-    (other_passages, "recall@1 is given as 0.0, recomputed 1.0"),
+    (other_passages, "recall@1 is reported as 0.0, recomputed 1.0"),
     (fail_wrong_ones, "recomputed None"),
-    (hide_a_score, "em is given as None, recomputed 0.0"),
+    (hide_a_score, "em is reported as None, recomputed 0.0"),
     (swap, "task_hashes"),
     (other_question, "doc_hash"),
     (other_prompt, "prompt_hash"),
@@ -148,7 +182,7 @@ def test_tampered_samples(
     edit_lines(tmp_path, tamper)
     assert rescore_main([str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert says in out and "NOT what the samples say" in out
+    assert says in out and "scores DIFFER from the samples" in out
 
 
 @pytest.mark.parametrize(
@@ -196,7 +230,7 @@ def test_tasks_of_others_are_left_alone(make_run: Make, tmp_path: Path, capsys: 
 
     edit_results(tmp_path, rename)
     assert rescore_main([str(tmp_path)]) == 2
-    assert "No scores of ours" in capsys.readouterr().err
+    assert "contain none of our scores" in capsys.readouterr().err
 
 
 def test_nothing_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag.wording import demonstrations
+from lm_eval_rag.methods.crag.crag_prompts import demonstrations
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -67,11 +67,16 @@ def test_a_dynamic_question_is_answered_by_option(play: Any, query: Query, web: 
         (lambda form: [form("5 million", "yes")], "invalid question", [], ()),
         (lambda form: [form("I'm sorry, I don't know.", "yes")], "I don't know", [], ()),
         (lambda form: [form("Invalid question")], "invalid question", [], ()),
-        (lambda form: [form("5 million", "perhaps")], "5 million", [], ("false premise unread",)),
-        (lambda form: ["It earned 5 million.", "5 million"], "5 million", ["summary"], ("answer unread",)),
-        (lambda form: ["It earned 5 million.", " \n"], "I don't know", ["summary"], ("answer unread", "blank answer")),
-        (lambda form: ["..." * 999, "I don't know, sorry"], "I don't know", ["summary"], ("answer unread",)),
-        (lambda form: [""], "I don't know", [], ("answer unread", "blank answer")),
+        (lambda form: [form("5 million", "perhaps")], "5 million", [], ("false premise unparsed",)),
+        (lambda form: ["It earned 5 million.", "5 million"], "5 million", ["summary"], ("answer unparsed",)),
+        (
+            lambda form: ["It earned 5 million.", " \n"],
+            "I don't know",
+            ["summary"],
+            ("answer unparsed", "blank answer"),
+        ),
+        (lambda form: ["..." * 999, "I don't know, sorry"], "I don't know", ["summary"], ("answer unparsed",)),
+        (lambda form: [""], "I don't know", [], ("answer unparsed", "blank answer")),
     ],
 )
 def test_ways_out(
@@ -86,10 +91,10 @@ def test_every_fallback_is_named_and_nothing_is_found(play: Any, query: Query, f
     played = play(crag_hybrid(query), *replies)
     assert played.names == [name for name in WHOLE if not name.startswith("movie")]
     assert played.result.notes == (
-        "static_or_dynamic unread",
-        "graph unread",
+        "static_or_dynamic unparsed",
+        "graph unparsed",
         "calculation refused: too large",
-        "knowledge unread",
+        "knowledge unparsed",
     )
     assert "Calculation:" not in played.prompt("reasoning_false_premise")
 
@@ -160,7 +165,7 @@ def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: An
     assert (played.names, played.result.text) == ([*WHOLE[:4], WHOLE[-1]], "3 million")
     replies = ("static", FIELDS, HIT, form("I don't know"), *gathered(web, found)[3:], form("5"))
     played = play(crag_hybrid(query, graph_first=True), *replies)
-    assert (played.names, played.result.notes) == ([*WHOLE[:4], WHOLE[-1], *WHOLE[4:]], ("graph did not tell",))
+    assert (played.names, played.result.notes) == ([*WHOLE[:4], WHOLE[-1], *WHOLE[4:]], ("graph without answer",))
     nothing = play(crag_hybrid(query, graph_first=True), "static", "{}", *gathered(web, found)[3:], form("5"))
     assert nothing.names == [name for name in WHOLE if not name.startswith("movie")]
 
