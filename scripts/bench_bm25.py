@@ -5,8 +5,8 @@
 ``numpy`` and ``numba`` are the two searches of ``retriever=bm25``, which must give equal rows and scores. ``bm25s`` is
 what it does by itself, in float32, with ties in no order; its scores are compared. ``--earlier FILE`` adds an earlier
 ``bm25.py``. Each answers the same questions, plain and with a rule (``rule``), bm25s with the tokens made beforehand.
-The engines take turns and the best round counts. All use one thread. ``repaid`` is the work, in queries x documents,
-after which numba has saved the seconds that it takes to start.
+The engines take turns and the best round counts. All use one thread. ``repaid`` is the number of queries after which
+numba has saved the seconds that it takes to start.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ import time
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import bm25
-retriever = bm25.BM25(Corpus.of([Passage("a", "b c"), Passage("d", "e")]))
 bm25.LONG, began = 0, time.process_time()
-retriever.search(["b"], 1)
+bm25.BM25(Corpus.of([Passage("a", "b c"), Passage("d", "e")])).search(["b"], 1)
 print(time.process_time() - began)
 """
 Search = Callable[[], Any]
@@ -67,13 +66,13 @@ def main() -> None:
             check(searches, texts)
             seconds = best_seconds(searches, texts)
             rates = "".join(f"{len(texts) / seconds[name]:>9,.0f}" for name in names)
-            saved = (seconds["numpy"] - seconds["numba"]) / len(texts) / len(corpus)
-            work = [f"{start / saved:.1e}" if saved > 0 else "never" for start in (loading, compiling)]
+            saved = (seconds["numpy"] - seconds["numba"]) / len(texts)
+            work = [f"{start / saved:,.0f}" if saved > 0 else "never" for start in (loading, compiling)]
             print(f"{task:15}{kind:6}{len(corpus):>10,}{rates}{work[0]:>18}{work[1]:>11}", flush=True)
 
 
 def start_seconds() -> tuple[float, float]:
-    """CPU seconds of the first search with numba in a new process: when it compiles, and when it loads its code."""
+    """CPU seconds until the first search by numba, with its import: when it compiles, and when its code is on disk."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         runs = [subprocess.check_output([sys.executable, "-c", START], env=environment, text=True) for _ in range(2)]

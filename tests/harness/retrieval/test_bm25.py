@@ -16,7 +16,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import bm25, bm25_search, make_retriever
+from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_pruned, make_retriever
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.tokens import tokenize
 
@@ -98,7 +98,7 @@ def test_pruning_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     queries = [corpus.texts[rng.randrange(len(corpus))] + " " + corpus.texts[rng.randrange(9)] for _ in range(60)]
     answers = []
     for cost in (0, 12, 10**9):  # always try to stop early, as measured, never
-        monkeypatch.setattr(bm25_search, "LOOKUP", cost)
+        monkeypatch.setattr(bm25_pruned, "LOOKUP", cost)
         answers.append(retriever.search(queries, 10))
     assert answers[0] == answers[1] == answers[2]
 
@@ -109,7 +109,7 @@ def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed:
     """Rows and scores, with many ties, whether or not a large corpus is pruned first."""
     pytest.importorskip("numba")
     monkeypatch.setattr(bm25, "LARGE", large)
-    monkeypatch.setattr(bm25_search, "CELLS", 200)  # several calls of bm25s for one search
+    monkeypatch.setattr(bm25_compiled, "CELLS", 200)  # several calls of bm25s for one search
     rng = random.Random(seed)
     texts = [*random_texts(rng, rng.choice([1, 60, 500])), "w1 w2", "..."] * rng.choice([1, 3, 9])
     queries = [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
@@ -123,18 +123,18 @@ def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed:
     assert all(retriever._compiled.serves(retriever._index.numbers(text, "split")) for text in ("w1", "w1 w2 w1"))
 
 
-def test_numba_is_used_from_enough_work_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_is_used_from_enough_queries_on(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     corpus = corpus_of([f"a w{i}" for i in range(50)])
     calls: list[int] = []
-    search = bm25_search.CompiledSearch.search
+    search = bm25_compiled.CompiledSearch.search
 
-    def counted(self: bm25_search.CompiledSearch, queries: list[list[int]], k: int) -> list[bm25_search.Ranking]:
+    def counted(self: bm25_compiled.CompiledSearch, queries: list[list[int]], k: int) -> list[bm25_pruned.Ranking]:
         calls.append(len(queries))
         return search(self, queries, k)
 
-    monkeypatch.setattr(bm25_search.CompiledSearch, "search", counted)
-    monkeypatch.setattr(bm25, "LONG", 50 * 10)
+    monkeypatch.setattr(bm25_compiled.CompiledSearch, "search", counted)
+    monkeypatch.setattr(bm25, "LONG", 10)
     retriever = BM25(corpus)
     retriever.search(["a"] * 9, 3)
     assert not calls
