@@ -108,10 +108,12 @@ def wrongs(found: list[doctor.Finding]) -> str:
 
 
 def test_doctor_says_what_is_where(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("a", "b"), doctor.Finding("c", "d", "fix it")]))
+    monkeypatch.setattr(
+        doctor, "examine", lambda **_: iter([doctor.Finding("a", "b"), doctor.Finding("c", "d", "fix it")])
+    )
     assert doctor.doctor_main([]) == 1
     assert capsys.readouterr().out.endswith("\nWRONG: fix it\n")
-    monkeypatch.setattr(doctor, "examine", lambda: iter([doctor.Finding("a", "b")]))
+    monkeypatch.setattr(doctor, "examine", lambda **_: iter([doctor.Finding("a", "b")]))
     assert doctor.doctor_main([]) == 0
     assert "Nothing is wrong." in capsys.readouterr().out
 
@@ -155,24 +157,6 @@ def test_doctor_on_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "cannot be written" in wrongs(list(doctor._data()))
 
 
-def test_doctor_on_extras(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "peft" else "1.0")
-    (hf,) = [finding.text for finding in doctor._extras() if finding.title == "extra hf"]
-    assert "missing: peft" in hf and 'pip install torch==2.13.0 "lm-eval-rag[hf]"' in hf
-
-
-def test_doctor_knows_the_extras_of_the_project() -> None:
-    import re
-    import tomllib
-
-    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    extras = declared["optional-dependencies"]
-    assert list(doctor.EXTRAS) == list(extras)
-    for name in set(extras) - {"dev"}:  # which is made of others
-        wanted = {re.split(r"[<>=\[ ]", need)[0].replace("_", "-") for need in extras[name]}
-        assert set(doctor.needed(name)) == wanted | set(doctor.APART.get(name, [])), name
-
-
 # --- lm_eval
 
 
@@ -189,21 +173,44 @@ TaskIndex._iter_yaml_files = staticmethod(lambda root: parsed.append(str(root)) 
     assert json.loads(done.stdout.splitlines()[-1]) == [[str(tasks_folder())], []]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "kk=10"), "'kk'"),
-        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "k=0"), "k=0"),
-        (("--tasks", "ruleqa_demo", "--model", "rule_votes"), "Did you mean 'rule_vote'"),
-        ((*DEMO, "--use_cache", "answers"), "journal"),
-    ],
-)
-def test_bad_input_ends_lm_eval_in_one_message(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = lm_eval(*arguments, folder=tmp_path)  # lm_eval makes the file of --use_cache before it asks the model
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr and "Traceback" not in done.stdout
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("lm-eval-rag: ") and said in last
+BAD_INPUT = [
+    (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "k=0"), "k=0"),
+    (("--tasks", "ruleqa_demo", "--model", "rule_votes"), "Did you mean 'rule_vote'"),
+    ((*DEMO, "--use_cache", "answers"), "journal"),
+    (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "kk=10"), "'kk'"),
+]
+EVERY_BUT_THE_LAST = """
+import contextlib, io, json, sys
+from lm_eval.__main__ import cli_evaluate
+for arguments in json.loads(sys.argv[1])[:-1]:
+    sys.argv[1:], out, err = arguments, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli_evaluate()
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+sys.argv[1:] = %r
+"""
+
+
+def test_bad_input_ends_lm_eval_in_one_message(tmp_path: Path) -> None:
+    """One process, since each start takes seconds: the last input ends it as it ends a user's."""
+    given = [list(arguments) for arguments, _ in BAD_INPUT]
+    start = "import lm_eval_rag._autoload as a; a.install()"
+    done = lm_eval(
+        json.dumps(given),
+        before=f"{start}\n{EVERY_BUT_THE_LAST % given[-1]}",
+        folder=tmp_path,  # lm_eval makes the file of --use_cache before it asks the model
+    )
+    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    ends.append([done.returncode, done.stdout, done.stderr])
+    for (arguments, said), (status, out, err) in zip(BAD_INPUT, ends, strict=True):
+        assert status == 2, (arguments, err)
+        assert "Traceback" not in err and "Traceback" not in out
+        last = err.splitlines()[-1]
+        assert last.startswith("lm-eval-rag: ") and said in last
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,7 +106,12 @@ def _source() -> tuple[str, Path] | None:
 def _project(folder: Path) -> dict[str, Any]:
     """What the folder's ``pyproject.toml`` says of this project; empty if there is none or it is another's."""
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+        return _parsed((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> dict[str, Any]:
+    project = tomllib.loads(text).get("project", {})
     return dict(project) if project.get("name") == DISTRIBUTION else {}

@@ -52,7 +52,7 @@ def test_a_model_over_several_processes_is_refused(name, monkeypatch):
 def test_several_processes_without_accelerate_say_what_to_install(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(UserError, match=r'WORLD_SIZE=2.*accelerate.*pip install "lm-eval-rag\[hf\]"'):
+    with pytest.raises(UserError, match=r'WORLD_SIZE=2.*accelerate.*pip install -e ".*\[hf\]"'):
         ranks()
 
 
@@ -90,7 +90,7 @@ def test_all_ranks_score_at_one_depth():
     assert told == [{"a": 6, "b": 9}] and [record["k"] for record in records] == [8, 8, 9, 9]
 
 
-def test_two_launched_processes_score_as_one(tmp_path):
+def test_two_launched_processes_score_as_one(tmp_path, undescribed):
     """``accelerate launch`` with two processes on the CPU: the same answers and scores, and one results file."""
     pytest.importorskip("accelerate")
     script = tmp_path / "evaluate.py"

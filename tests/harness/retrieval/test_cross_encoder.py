@@ -117,5 +117,5 @@ def test_errors_teach(cross_encoder: Path, little_bert: Path, tmp_path: Path, mo
     with pytest.raises(UserError, match="1 or more"):
         make_retriever("bm25", corpus(), rerank=str(cross_encoder), rerank_depth=0)
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r'pip install "lm-eval-rag\[dense\]"'):
+    with pytest.raises(UserError, match=r'pip install -e ".*\[dense\]"'):
         make_retriever("bm25", corpus(), rerank=str(cross_encoder))

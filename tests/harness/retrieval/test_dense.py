@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import fields
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lm_eval_rag.harness.common import extras
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import make_retriever
+from lm_eval_rag.harness.retrieval import make_retriever, nearest
 from lm_eval_rag.harness.retrieval.encoders import PRESETS, Overrides, Preset, towers
 
 torch = pytest.importorskip("torch")
@@ -219,6 +220,63 @@ def test_presets_are_whole() -> None:
     assert PRESETS["e5"].query_prefix and PRESETS["bge"].query_prefix and not PRESETS["bge"].document_prefix
 
 
+@pytest.mark.parametrize("store", ["float16", "float32"])
+@pytest.mark.parametrize("k", [5, 2016, 2017, 3000])
+def test_a_gpu_is_asked_for_what_it_can_find(monkeypatch: pytest.MonkeyPatch, store: str, k: int) -> None:
+    """A double of FAISS's GPU index, which refuses more than 2,048 rows a query as the real one does."""
+    import faiss
+
+    class OnGPU:
+        def __init__(self, index: Any) -> None:
+            self.index = index
+
+        def search(self, queries: Any, m: int) -> Any:
+            assert m <= 2048, f"k={m}: GPU index only supports up to 2048"
+            asked.append(m)
+            return self.index.search(queries, m)
+
+    asked: list[int] = []
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1, raising=False)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", OnGPU, raising=False)
+    rng = np.random.default_rng(0)
+    vectors = rng.integers(-2, 3, (3000, 4)).astype(store)  # few different ones: ties far beyond k
+    queries = rng.integers(-2, 3, (3, 4)).astype(np.float32)
+    found = nearest.search(vectors, nearest.flat(vectors), queries, k, exact=True)
+    for query, pairs in zip(queries, found, strict=True):
+        assert ([row for row, _ in pairs], [score for _, score in pairs]) == ranking(vectors, query, k)
+    assert (asked != []) == (k + nearest.EXTRA <= 2048)
+
+
+def test_the_fingerprint_names_faisss_provider(little_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of earlier versions, so that an unchanged install keeps its journal."""
+    import faiss
+
+    held = {"torch": "2.13.0", "transformers": "5.23.0", "sentence-transformers": "6.2.0", "faiss-cpu": "1.15.1"}
+
+    def version(name: str) -> str:
+        if name not in held:
+            raise PackageNotFoundError(name)
+        return held[name]
+
+    def fingerprint() -> str:
+        return make_retriever("dense", CORPUS, model=str(little_bert)).fingerprint
+
+    monkeypatch.setattr(extras, "version", version)
+    before = (
+        "index=flat, format=1, torch=2.13.0, transformers=5.23.0, sentence-transformers=6.2.0, faiss-cpu=1.15.1) over"
+    )
+    assert before in fingerprint()
+    for provider in ("faiss-gpu", "faiss-gpu-cu12"):
+        held = {**{name: held[name] for name in ("torch", "transformers", "sentence-transformers")}, provider: "1.14.1"}
+        assert before.replace("faiss-cpu=1.15.1", f"{provider}=1.14.1") in fingerprint()
+    del held["faiss-gpu-cu12"]
+    monkeypatch.setattr(nearest, "packages_distributions", lambda: {"faiss": ["libfaiss", "libfaiss"]})
+    held["libfaiss"] = "1.9"
+    assert ", libfaiss=1.9) over" in fingerprint()
+    monkeypatch.setattr(nearest, "packages_distributions", dict)
+    assert f", faiss={faiss.__version__}) over" in fingerprint()
+
+
 def test_errors_teach(little_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = Path(shutil.copytree(little_bert, tmp_path / "bare"))
     transformers.BertModel.from_pretrained(little_bert, add_pooling_layer=False).save_pretrained(bare)
@@ -244,7 +302,7 @@ def test_errors_teach(little_bert: Path, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UserError, match="k=0"):
         make_retriever("dense", CORPUS, **base).search(["w1"], 0)
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r'torch.*pip install "lm-eval-rag\[dense\]"'):
+    with pytest.raises(UserError, match=r'torch.*pip install -e ".*\[dense\]"'):
         make_retriever("dense", CORPUS, **base)
 
 

