@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 DEPARTURES = (
-    "Pages are stored in the search's order; each distinct HTML once, cut after 4 million characters.",
-    "The alternatives of an answer are answers of equal standing; equal ones stand once. Answers that are numbers are "
-    "written as text.",
-    "The time of a question is in ISO 8601 with its offset; PT is Pacific time with daylight saving.",
-    "Questions without interaction_id are numbered; one whose id comes again gets a suffix.",
+    "Pages are in search order. Each distinct HTML is stored once and truncated after 4 million characters.",
+    "Alternative answers are gold answers like the first one; duplicates are removed. Numbers are converted to text.",
+    "The time of a question is in ISO 8601 with UTC offset; PT is Pacific time with daylight saving time.",
+    "Questions without interaction_id are numbered; repeated ids get a suffix.",
 )
 
 
@@ -26,11 +25,11 @@ def text(meta: Mapping[str, Any]) -> str:
     parts = [
         f"# {meta['task']}: questions with web pages",
         f"CRAG (arXiv:2406.04744). {counts['questions']} questions with {counts['pages']} pages, of which "
-        f"{counts['distinct_pages']} are distinct; at most {meta['shown']} of a question are shown. Beside them: {kg}.",
+        f"{counts['distinct_pages']} are distinct; at most {meta['shown']} pages per question are used. Also: {kg}.",
         "## Slices\n\n" + _table(("key", "value", "questions"), slices),
-        "## Notes on reading\n\n" + ("\n".join(f"- {note}: {n}" for note, n in meta["notes"].items()) or "None."),
+        "## Notes from reading\n\n" + ("\n".join(f"- {note}: {n}" for note, n in meta["notes"].items()) or "None."),
         "## Departures\n\n" + "\n".join(f"- {line}" for line in DEPARTURES),
-        "## Sources, licences and terms\n\nThe data keep the terms of their sources.\n\n"
+        "## Sources, licences and terms\n\nThe data are subject to the terms of their sources.\n\n"
         + _table(("file", "licence", "terms", "sha256"), files),
     ]
     return "\n\n".join(parts) + "\n"
