@@ -1,1 +1,1 @@
-"""Published numbers, submissions, verification, ranking and the page."""
+"""Published numbers, the tables that reproduce them, and the pages of what was run."""

@@ -1,15 +1,17 @@
 """The hybrid system of team ElectricSheep, third in task 1 of KDD Cup 2024's CRAG (arXiv:2408.05141).
 
-A question that is predicted dynamic is declined. For others, chunks and tables of the web pages, facts of the knowledge
-graph, calculations and the model's own knowledge are gathered, and the model reasons over all of them in a form with a
-false-premise field. Every module is a file in :mod:`lm_eval_rag.methods.crag`, on a switch named as its row of Table 2.
+The system abstains from questions that are predicted dynamic. For the others it collects chunks and tables of the web
+pages, facts of the knowledge graph, calculations and the model's own knowledge, and the model reasons over all of them
+in a form with a false-premise field. Every module is a file in :mod:`lm_eval_rag.methods.crag` with a switch named like
+its row of Table 2.
 
-Departures: prompts are in our own words and go as one message; expressions are parsed, never evaluated as Python; the
-generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=sentence-transformers/
-sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; sampling's temperature, which it
-does not tell, is 0.7; references stand in another order (:mod:`lm_eval_rag.methods.crag.references`); the calculator
-sees tables at Table 5's length, not appendix D.2's. Past the paper, and off: ``svm``, ``graph=calls|query``,
-``rerank``, ``best_pages``, ``parents``, ``best_tables``, ``routing``, ``graph_first``, ``verify``.
+Departures: the wording of the prompts is ours, and each is one message; expressions are parsed, never executed as
+Python; the generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=
+sentence-transformers/sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; the sampling
+temperature, which the paper does not give, is 0.7; references come in another order
+(:mod:`lm_eval_rag.methods.crag.references`); the calculator sees tables at Table 5's length, not appendix D.2's.
+Options beyond the paper, all off: ``svm``, ``graph=calls``, ``rerank``, ``best_pages``, ``parents``, ``best_tables``,
+``routing``, ``graph_first``, ``verify``.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from typing import Literal
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import Manner, answered
-from lm_eval_rag.methods.crag.attributes import Attribute, predict
+from lm_eval_rag.methods.crag.answering import AnswerSettings, answer_from
+from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.corner_cases import DONT_KNOW
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
+from lm_eval_rag.methods.crag.page_tables import select_tables
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
-from lm_eval_rag.methods.crag.tables import tables
 from lm_eval_rag.methods.crag.verify import verified
 
 
@@ -66,54 +68,54 @@ def crag_hybrid(
     reasoning_tokens: Positive = 512,
     answer_tokens: Positive = 75,
     seed: Natural = 0,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
-    """Answer from pages, tables, the knowledge graph, calculations and the model's own knowledge, or decline.
+    """Answer from pages, tables, the knowledge graph, calculations and the model's own knowledge, or abstain.
 
     Args:
-        chunk_extraction: Chunks of section 4.1; else the sentences of the official RAG baseline.
-        prompt_refinement: The refined prompt, where there is no reasoning; else the official baseline's.
+        chunk_extraction: Use the chunks of section 4.1; otherwise the sentences of the official RAG baseline.
+        prompt_refinement: Without ``reasoning``, use the refined prompt; otherwise the official baseline's.
         attribute_predictor: Predict whether a question is dynamic.
-        table_extractor: Tables of the pages.
-        calculator: Expressions, reckoned.
-        reasoning: The reasoning form, with its summariser; else a prompt for the answer alone.
+        table_extractor: Use the tables of the pages.
+        calculator: Let the model write expressions, and calculate them.
+        reasoning: Use the reasoning form with its summariser; otherwise ask for the answer alone.
         false_premise: Look for a false premise.
-        knowledge_extractor: The model's own knowledge as a reference.
-        knowledge_graph: Facts of the knowledge graph (tasks 2 and 3; task 1 has none, and nothing is asked).
-        k: Chunks.
+        knowledge_extractor: Use the model's own knowledge as a reference.
+        knowledge_graph: Use facts of the knowledge graph (tasks 2 and 3; task 1 has none, and the model is not asked).
+        k: Number of chunks.
         table_length: Characters of all tables.
-        svm: Folder of a trained classifier, in place of the demonstrations.
-        demonstrations: Examples for the attribute predictor.
-        samples: Votes on an attribute, and expressions.
-        temperature: Of both.
-        dynamic: Whether dynamic questions are declined.
-        graph: How the graph is asked.
+        svm: Folder of a trained classifier, instead of the demonstrations.
+        demonstrations: Number of examples for the attribute predictor.
+        samples: Number of samples of an attribute and of an expression.
+        temperature: For both.
+        dynamic: ``decline`` abstains from dynamic questions, ``answer`` answers them.
+        graph: How the knowledge graph is asked.
         graph_length: Characters of its facts.
-        graph_first: Try to answer from the graph alone, before any page is looked at.
-        routing: Predict the domain, and look only at its sources.
-        best_pages: Pages that BM25 keeps; 0 keeps all.
-        parents: Search for sentences, show the chunks around them.
-        rerank: Order ``depth`` chunks anew.
-        depth: Chunks of the first stage.
-        best_tables: Tables that are retrieved; 0 takes all, in the order of the pages.
-        verify: Decline where the references do not bear the answer out.
-        reasoning_tokens: The most tokens of a reply in the form.
-        answer_tokens: The most tokens of an answer alone.
-        seed: Of the demonstrations.
-        wording: A TOML file with other prompts.
+        graph_first: Try to answer from the graph alone before any page is read.
+        routing: Predict the domain, and use only its sources.
+        best_pages: Number of pages that BM25 keeps; 0 keeps all.
+        parents: Retrieve sentences, show the chunks around them.
+        rerank: Order ``depth`` chunks again.
+        depth: Number of chunks of the first stage.
+        best_tables: Number of tables that are retrieved; 0 takes all, in the order of the pages.
+        verify: Abstain if the references do not support the answer.
+        reasoning_tokens: Limit of tokens of a reply in the form.
+        answer_tokens: Limit of tokens of an answer alone.
+        seed: For the choice of demonstrations.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    manner = Manner(reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, wording)
+    settings = AnswerSettings(reasoning, prompt_refinement, false_premise, reasoning_tokens, answer_tokens, prompt_file)
 
     def attribute(name: Attribute) -> Plan[str]:
         return predict(
             query, name, notes, svm=svm, shots=demonstrations, samples=samples, temperature=temperature, seed=seed,
-            wording=wording,
+            prompt_file=prompt_file,
         )  # fmt: skip
 
-    def answer(found: References) -> Plan[Answer]:
-        given = yield from answered(query, found, notes, manner)
-        return (yield from verified(query, given, found, wording=wording)) if verify else given
+    def answer(references: References) -> Plan[Answer]:
+        first = yield from answer_from(query, references, notes, settings)
+        return (yield from verified(query, first, references, prompt_file=prompt_file)) if verify else first
 
     if attribute_predictor and (yield from attribute("static_or_dynamic")) == "dynamic":
         notes.append("dynamic")
@@ -121,29 +123,33 @@ def crag_hybrid(
             return Answer(DONT_KNOW, abstained=True, notes=tuple(notes))
     sources = BY_DOMAIN[(yield from attribute("domain"))] if routing else ALL
 
-    found = References()
+    references = References()
     if knowledge_graph and sources.graph:
-        told = yield from facts(query, graph, notes, length=graph_length, wording=wording, domains=sources.domains)
-        found = replace(found, facts=told)
-        if graph_first and told:
-            given = yield from answer(found)
-            if not given.abstained:
-                return given
-            notes.append("graph did not tell")
+        known = yield from facts(
+            query, graph, notes, length=graph_length, prompt_file=prompt_file, domains=sources.domains
+        )
+        references = replace(references, facts=known)
+        if graph_first and known:
+            by_graph = yield from answer(references)
+            if not by_graph.abstained:
+                return by_graph
+            notes.append("graph without answer")
     if sources.chunks and chunk_extraction:
         chunks = yield from reranked(
-            query, k, notes, rerank=rerank, depth=depth, best_pages=best_pages, parents=parents, wording=wording
+            query, k, notes, rerank=rerank, depth=depth, best_pages=best_pages, parents=parents, prompt_file=prompt_file
         )
-        found = replace(found, chunks=chunks)
+        references = replace(references, chunks=chunks)
     elif sources.chunks:
-        found = replace(found, chunks=(yield from best_sentences(query, (yield from pages()))))
+        references = replace(references, chunks=(yield from best_sentences(query, (yield from pages()))))
     if table_extractor and sources.tables:
-        read = yield from pages()
-        found = replace(found, tables=(yield from tables(query, read, length=table_length, best=best_tables)))
+        tables = yield from select_tables(query, (yield from pages()), length=table_length, best=best_tables)
+        references = replace(references, tables=tables)
     if calculator:
-        made = yield from calculations(query, found, notes, samples=samples, temperature=temperature, wording=wording)
-        found = replace(found, calculations=made)
+        results = yield from calculations(
+            query, references, notes, samples=samples, temperature=temperature, prompt_file=prompt_file
+        )
+        references = replace(references, calculations=results)
     if knowledge_extractor:
-        memory = yield from own_knowledge(query, notes, max_tokens=reasoning_tokens, wording=wording)
-        found = replace(found, memory=memory)
-    return (yield from answer(found))
+        memory = yield from own_knowledge(query, notes, max_tokens=reasoning_tokens, prompt_file=prompt_file)
+        references = replace(references, memory=memory)
+    return (yield from answer(references))

@@ -1,7 +1,7 @@
 """CRAG's official knowledge-graph baseline: sentences of the pages, and facts of the graph (arXiv:2406.04744).
 
-The model names the domain and what is asked about; rules turn that into calls of the mock API. Departures: those of
-``crag_rag_baseline``; rules for all five domains, where the kit has them for two
+The model names the domain and the entities; rules turn these into calls of the mock API. Departures: those of
+``crag_rag_baseline``; rules for all five domains, where the official kit has them for two
 (:mod:`lm_eval_rag.harness.kg.building`).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import Manner, answered
+from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.knowledge_graph import facts
 from lm_eval_rag.methods.crag.references import References
@@ -24,21 +24,20 @@ def crag_kg_baseline(
     text_length: Natural = TEXT,
     graph_length: Natural = 1000,
     answer_tokens: Positive = 75,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences and the facts that rules look up.
 
     Args:
-        k: Sentences.
+        k: Number of sentences.
         sentence_length: Characters of a sentence.
         text_length: Characters of all sentences.
         graph_length: Characters of all facts.
-        answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        answer_tokens: Limit of tokens of an answer.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    told = yield from facts(query, "rules", notes, length=graph_length, wording=wording)
-    read = yield from pages()
-    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
-    return (yield from answered(query, References(chunks=chunks, facts=told), notes, manner))
+    known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
+    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
+    settings = baseline_settings(answer_tokens, prompt_file)
+    return (yield from answer_from(query, References(chunks=chunks, facts=known), notes, settings))

@@ -1,23 +1,23 @@
 """CRAG's official LLM baseline: the question alone (facebookresearch/CRAG, arXiv:2406.04744).
 
-Departures: the wording of the prompt is ours, and so is when the question was asked, which the kit leaves out; decoding
-is greedy, where the kit samples at temperature 0.1.
+Departures: the wording of the prompt is ours, and it says when the question was asked, which the official kit leaves
+out; decoding is greedy, where the kit samples at temperature 0.1.
 """
 
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import Manner, answered
+from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
 from lm_eval_rag.methods.crag.references import References
 
 
-def crag_llm_baseline(query: Query, *, answer_tokens: Positive = 75, wording: str | None = None) -> Plan[Answer]:
-    """Answer from the model's own memory.
+def crag_llm_baseline(query: Query, *, answer_tokens: Positive = 75, prompt_file: str | None = None) -> Plan[Answer]:
+    """Answer from the model's own knowledge.
 
     Args:
-        answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        answer_tokens: Limit of tokens of an answer.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
-    return (yield from answered(query, References(), [], manner))
+    settings = baseline_settings(answer_tokens, prompt_file)
+    return (yield from answer_from(query, References(), [], settings))

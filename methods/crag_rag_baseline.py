@@ -1,8 +1,8 @@
 """CRAG's official RAG baseline: the best sentences of the question's pages (facebookresearch/CRAG, arXiv:2406.04744).
 
 20 sentences of at most 1000 characters, 4000 characters in all. Departures: the wording of the prompt is ours; pages
-are read by the run's extractor and sentences ranked by its retriever (``retriever=dense,retriever_model=minilm``),
-where the kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; decoding is greedy.
+are read by the run's extractor and sentences are ranked by its retriever (``retriever=dense,retriever_model=minilm``),
+where the official kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; decoding is greedy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import Manner, answered
+from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.references import References
 
@@ -22,18 +22,17 @@ def crag_rag_baseline(
     sentence_length: Positive = SENTENCE,
     text_length: Natural = TEXT,
     answer_tokens: Positive = 75,
-    wording: str | None = None,
+    prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences.
 
     Args:
-        k: Sentences.
+        k: Number of sentences.
         sentence_length: Characters of a sentence.
         text_length: Characters of all sentences.
-        answer_tokens: The most tokens of an answer.
-        wording: A TOML file with other prompts.
+        answer_tokens: Limit of tokens of an answer.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    read = yield from pages()
-    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
-    manner = Manner(reasoning=False, refined=False, false_premise=False, answer_tokens=answer_tokens, wording=wording)
-    return (yield from answered(query, References(chunks), [], manner))
+    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
+    settings = baseline_settings(answer_tokens, prompt_file)
+    return (yield from answer_from(query, References(chunks), [], settings))

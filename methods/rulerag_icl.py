@@ -51,13 +51,14 @@ def rulerag_icl(
         seed: Of the examples and of random rules.
         degenerated: Ask what the question's best rule makes of it, which needs no rule; the rules stay those of the
             question (Table 5).
-        prompt_file: A TOML file with another wording.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
 
     def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
         chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, seed=seed)
         return chosen, (yield from rule_guided(asked, chosen if guide != "generation" else (), k, join))
 
+    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
     asked = yield from question_asked(query.text, degenerated)
     chosen, found = yield from prepare(query.text, asked, rules)
     worked = []
@@ -67,7 +68,7 @@ def rulerag_icl(
         )
         worked.append(Shot(example.text, answer, its_found[:documents], its_rules if guide != "retrieval" else ()))
     prompt = Prompt(
-        template(prompt_file),
+        parts,
         asked,
         found[:documents],
         chosen if guide != "retrieval" else (),

@@ -20,9 +20,10 @@ def standard_prompting(
     Args:
         shots: Fixed worked examples of F_G in front of the question.
         seed: Of the choice of examples.
-        prompt_file: A TOML file with another wording.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
+    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
     worked = yield from examples(shots, seed)
-    prompt = Prompt(template(prompt_file), query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
+    prompt = Prompt(parts, query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
     text = yield from generate(prompt)
     return Answer(text.strip())

@@ -40,14 +40,15 @@ def standard_rag(
         shots: Fixed worked examples of F_G, each with documents of its own.
         seed: Of the choice of examples.
         degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
-        prompt_file: A TOML file with another wording.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
+    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
     asked = yield from question_asked(query.text, degenerated)
     found = yield from _search(asked, n_queries, k)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
-    prompt = Prompt(template(prompt_file), asked, found[:documents], shots=tuple(worked), order=document_order)
+    prompt = Prompt(parts, asked, found[:documents], shots=tuple(worked), order=document_order)
     text = yield from generate(prompt)
     return Answer(text.strip(), found)
 

@@ -1,18 +1,25 @@
-"""Queries a second of our BM25 search beside bm25s's own retrieval, with and without numba, over one index.
+"""Queries per CPU second of BM25: numpy, numba, and bm25s' own retrieval with numba, over one index.
 
-    python scripts/bench_bm25.py ruleqa_i ruleqa_w --queries 500
+    python scripts/bench_bm25.py ruleqa_i ruleqa_f ruleqa_w --queries 300
 
-Each engine answers the same questions (``plain``) and the same questions with a rule (``guided``), tokenised
-beforehand for bm25s and not for ours; the best of three runs counts, the engines taking turns. All run on one thread,
-so CPU seconds are counted, which other processes disturb least. bm25s breaks ties by chance, so its scores are compared
-and not its documents. numba's compilation is timed apart.
+``numpy`` and ``numba`` are the two searches of ``retriever=bm25``, which must give equal rows and scores. ``bm25s`` is
+what it does by itself, in float32, with ties in no order; its scores are compared. ``--earlier FILE`` adds an earlier
+``bm25.py``. Each answers the same questions, plain and with a rule (``rule``), bm25s with the tokens made beforehand.
+The engines take turns and the best round counts. All use one thread. ``repaid`` is the work, in queries x documents,
+after which numba has saved the seconds that it takes to start.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import bm25s
@@ -20,89 +27,132 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
-from lm_eval_rag.harness.retrieval.bm25 import BM25, build_index, tokenize
+from lm_eval_rag.harness.retrieval import bm25
+from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.tasks.ruleqa.build import build
+from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
 
 ROUNDS = 3
+START = """
+import time
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.retrieval import bm25
+retriever = bm25.BM25(Corpus.of([Passage("a", "b c"), Passage("d", "e")]))
+bm25.LONG, began = 0, time.process_time()
+retriever.search(["b"], 1)
+print(time.process_time() - began)
+"""
 Search = Callable[[], Any]
 
 
 def main() -> None:
-    """Print one table a set."""
+    """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tasks", nargs="+")
-    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--k", type=int, default=10)
-    given = parser.parse_args()
-    for task in given.tasks:
-        bench(open_corpus(build(task)), given.queries, given.k)
+    parser.add_argument("--earlier", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    compiling, loading = start_seconds()
+    print(f"numba starts in {compiling:.1f} CPU s where it compiles, in {loading:.1f} s where its code is on disk\n")
+    names = ["numpy", "numba", "bm25s", *(["earlier"] if options.earlier else [])]
+    columns = "".join(f"{name:>9}" for name in names)
+    print(f"{'':21}{'documents':>10}{columns}   repaid: on disk   compiled")
+    for task in options.tasks:
+        corpus = open_corpus(build_demo() if task == "ruleqa_demo" else build(task))
+        searches = engines(corpus, options.k, options.earlier)
+        for kind, texts in questions(corpus, options.queries).items():
+            check(searches, texts)
+            seconds = best_seconds(searches, texts)
+            rates = "".join(f"{len(texts) / seconds[name]:>9,.0f}" for name in names)
+            saved = (seconds["numpy"] - seconds["numba"]) / len(texts) / len(corpus)
+            work = [f"{start / saved:.1e}" if saved > 0 else "never" for start in (loading, compiling)]
+            print(f"{task:15}{kind:6}{len(corpus):>10,}{rates}{work[0]:>18}{work[1]:>11}", flush=True)
 
 
-def bench(corpus: Corpus, n: int, k: int) -> None:
-    """Print one set's table."""
+def start_seconds() -> tuple[float, float]:
+    """CPU seconds of the first search with numba in a new process: when it compiles, and when it loads its code."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        runs = [subprocess.check_output([sys.executable, "-c", START], env=environment, text=True) for _ in range(2)]
+    return float(runs[0]), float(runs[1])
+
+
+def questions(corpus: Corpus, n: int) -> dict[str, list[str]]:
+    """Questions of the set, and questions with one rule."""
     assert corpus.folder is not None
-    texts = corpus.texts
-    building = _seconds(lambda: build_index(texts, 0.9, 0.4))
-    BM25(corpus)
-    ours, opening = BM25(corpus), _seconds(lambda: BM25(corpus))
-    print(f"\n{corpus.id}: {len(corpus)} documents; index built in {building:.2f} s, opened in {opening:.3f} s")
-    bank = RuleBank(corpus)
-    rows = pq.read_table(corpus.folder / "queries.parquet").to_pylist()
-    rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:n]]
-    plain = [row["text"] for row in rows]
-    guided = [f"{text} {rule.text}" for text in plain for rule in bank.match(text, 3)][:n]
-    peers = {f"bm25s, {backend}": _peer(ours, len(corpus), backend) for backend in ("numba", "numpy")}
-    tokens = _tokens(ours, plain[:2])
-    print(f"numba's compilation: {_seconds(lambda: peers['bm25s, numba'].retrieve(tokens, k=k, **QUIET)):.1f} s")
-    for name, asked in (("plain", plain), ("guided", guided)):
-        _table(name, ours, peers, asked, k)
+    bank, draw = RuleBank(corpus), np.random.default_rng(0)
+    texts = pq.read_table(corpus.folder / "queries.parquet").column("text").to_pylist()
+    plain = [texts[i] for i in draw.permutation(len(texts))]
+    guided = [f"{text} {rule.text}" for text in plain for rule in bank.match(text, 3)]
+    return {"plain": plain[:n], "rule": [guided[i] for i in draw.permutation(len(guided))[:n]]}
 
 
-QUIET: dict[str, Any] = {"show_progress": False}
+def engines(corpus: Corpus, k: int, earlier: Path | None) -> dict[str, Callable[[Sequence[str]], Search]]:
+    """By name, what prepares a search for texts."""
+    BM25(corpus)  # builds the index
+    retriever, peer = BM25(corpus), peer_of(corpus)
+
+    def ours(texts: Sequence[str], limit: float) -> Search:
+        def search() -> Any:
+            bm25.LONG = limit  # type: ignore[assignment]
+            return retriever.search(texts, k)
+
+        return search
+
+    def theirs(texts: Sequence[str]) -> Search:
+        tokens = [retriever._index.numbers(text, "split") for text in texts]
+        return lambda: peer.retrieve(tokens, k=k, show_progress=False)
+
+    made = {"numpy": lambda t: ours(t, float("inf")), "numba": lambda t: ours(t, 0), "bm25s": theirs}
+    if earlier:
+        old = module(earlier).BM25(corpus)
+        made["earlier"] = lambda t: lambda: old.search(t, k)
+    return made
 
 
-def _table(name: str, ours: BM25, peers: dict[str, Any], asked: Sequence[str], k: int) -> None:
-    tokens = _tokens(ours, asked)
-    engines: dict[str, Search] = {"ours": lambda: ours.search(asked, k)}
-    for peer, engine in peers.items():
-        engines[peer] = lambda engine=engine: engine.retrieve(tokens, k=k, **QUIET)  # type: ignore[misc]
-        _compare(ours.search(asked, k), engine.retrieve(tokens, k=k, **QUIET).scores)
-    best = dict.fromkeys(engines, float("inf"))
-    for _ in range(ROUNDS):
-        for engine, search in engines.items():
-            best[engine] = min(best[engine], _seconds(search))
-    for engine, seconds in best.items():
-        ratio = seconds / best["ours"]
-        print(f"{name:8}{engine:16}{len(asked) / seconds:>9.0f} queries/CPU s   ours is {ratio:.2f} times as fast")
-
-
-def _compare(found: list[list[tuple[int, float]]], scores: Any) -> None:
-    for ours, theirs in zip(found, scores, strict=True):
-        wanted = [score for score in theirs.tolist() if score > 0]
-        if not np.allclose([score for _, score in ours], wanted, rtol=1e-4):
-            raise SystemExit(f"The engines disagree: {ours} and {wanted}")
-
-
-def _peer(ours: BM25, documents: int, backend: str) -> Any:
+def peer_of(corpus: Corpus) -> Any:
     """bm25s over our index."""
-    index = ours._index
-    engine = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend=backend)
-    engine.scores = {"data": index.weights, "indices": index.rows, "indptr": index.starts, "num_docs": documents}
-    engine.vocab_dict = index.vocabulary
-    engine.unique_token_ids_set, engine.nonoccurrence_array = set(index.vocabulary.values()), None
+    index = BM25(corpus)._index
+    engine = bm25s.BM25(method="lucene", backend="numba")
+    arrays = {"data": index.weights, "indices": index.rows, "indptr": index.starts}
+    engine.scores, engine.nonoccurrence_array = {**arrays, "num_docs": len(corpus)}, None
+    engine.unique_token_ids_set = range(len(index.vocabulary))
     return engine
 
 
-def _tokens(ours: BM25, texts: Sequence[str]) -> list[list[int]]:
-    known = ours._index.vocabulary
-    return [[known[token] for token in tokenize(text) if token in known] for text in texts]
+def module(path: Path) -> Any:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"earlier_{path.stem}", path)
+    assert spec and spec.loader
+    loaded = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
-def _seconds(call: Search) -> float:
-    began = time.process_time()
-    call()
-    return time.process_time() - began
+def check(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str]) -> None:
+    """Stop unless our engines agree float by float, and bm25s' float32 scores up to their rounding."""
+    found = {name: prepare(texts)() for name, prepare in searches.items()}
+    for name in found.keys() - {"bm25s"}:
+        if found[name] != found["numpy"]:
+            raise SystemExit(f"{name} and numpy differ.")
+    for ranking, scores in zip(found["numpy"], found["bm25s"].scores, strict=True):
+        if not np.allclose([score for _, score in ranking], scores[scores > 0], rtol=1e-4):
+            raise SystemExit(f"bm25s and numpy differ: {ranking} and {scores}")
+
+
+def best_seconds(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str]) -> dict[str, float]:
+    """The best CPU seconds of each engine, which take turns."""
+    prepared = {name: prepare(texts) for name, prepare in searches.items()}
+    best = dict.fromkeys(prepared, float("inf"))
+    for _ in range(ROUNDS):
+        for name, search in prepared.items():
+            began = time.process_time()
+            search()
+            best[name] = min(best[name], time.process_time() - began)
+    return best
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.scoring.judge.agreement import wilson
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.methods.crag.chunks import best_sentences
+from lm_eval_rag.methods.crag.page_tables import select_tables
 from lm_eval_rag.methods.crag.rerank import reranked
-from lm_eval_rag.methods.crag.tables import tables
 
-PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "wording": None}
+PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "prompt_file": None}
 
 
 def sentences_of(query: Query) -> Plan[Answer]:
@@ -44,7 +44,7 @@ def tables_of(best: int) -> Callable[[Query], Plan[Answer]]:
     """Tables of 4000 characters; their texts go by as notes."""
 
     def method(query: Query) -> Plan[Answer]:
-        shown = yield from tables(query, (yield from pages()), length=4000, best=best)
+        shown = yield from select_tables(query, (yield from pages()), length=4000, best=best)
         return Answer("", notes=shown)
 
     return method

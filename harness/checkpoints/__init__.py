@@ -1,1 +1,1 @@
-"""Trained models: where they lie, what they say of themselves, downloading them."""
+"""Model checkpoints: finding them, downloading them, and reading the note that describes them."""

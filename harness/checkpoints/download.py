@@ -1,4 +1,4 @@
-"""A folder by its name: a local one as it is, or a repository of the Hub, downloaded once into the Hub's own cache."""
+"""Folders by name: a local folder, or a Hub repository that is downloaded once into the Hub's cache."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from lm_eval_rag.harness.common.errors import UserError
 
 Kind = Literal["model", "dataset"]
 HUB_ID = re.compile(r"(?P<repo>(?:[\w.-]+/)?[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
-UNUSED = (  # weights for other libraries and states of training, often bigger than all the rest of a repository
+UNUSED = (  # weights for other libraries and training states, often larger than the rest of the repository
     "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.onnx", "onnx/*", "openvino/*", "coreml/*", "runs/*", "checkpoint-*/*",
 )  # fmt: skip
 
 
 def fetch_folder(name_or_path: str | Path, *, kind: Kind = "model", only: Sequence[str] = ()) -> Path:
-    """A local folder as it is, or the folder of a Hub repository ``ORG/NAME[@revision]``.
+    """A local folder unchanged, or the local copy of a Hub repository ``ORG/NAME[@revision]``.
 
-    A repository is downloaded into the Hub's cache (``HF_HOME``); what is there already is not downloaded again, and is
-    used without a network or under ``HF_HUB_OFFLINE=1``. An interrupted download goes on where it was. The last part of
-    the returned path is the commit: it says which version a moving name such as ``main`` stood for.
+    A repository is downloaded into the Hub's cache (``HF_HOME``). Cached files are not downloaded again, and are used
+    without a network or with ``HF_HUB_OFFLINE=1``. An interrupted download is resumed. The last part of the returned
+    path is the commit, so it identifies the version that a branch such as ``main`` pointed to.
 
     Args:
-        name_or_path: A folder (it wins over a repository of the same name), or ``ORG/NAME`` or ``ORG/NAME@revision``
-            with a tag, a branch or a commit; without one the default branch.
-        kind: Of the repository.
-        only: Patterns of the files that are wanted; () takes all but weights for other libraries.
+        name_or_path: A folder (preferred over a repository of the same name), or ``ORG/NAME`` or ``ORG/NAME@revision``
+            with a tag, a branch or a commit; the default branch if no revision is given.
+        kind: Type of the repository.
+        only: Patterns of the files to download; () downloads everything but weights for other libraries.
 
     Raises:
-        UserError: Neither a folder nor a Hub id; no such repository or revision; a private or gated one without a token
-            that opens it; no network and not in the cache; a download that broke off.
+        UserError: Neither a folder nor a Hub id; no such repository or revision; a private or gated repository without
+            a valid token; no network and not in the cache; an interrupted download.
     """
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         return path
-    found = HUB_ID.fullmatch(str(name_or_path))
-    if found is None:
+    match = HUB_ID.fullmatch(str(name_or_path))
+    if match is None:
         raise UserError(
-            f"{str(name_or_path)!r} is no folder on this machine and no Hub id. Give an existing folder, or "
+            f"{str(name_or_path)!r} is not a folder on this machine and not a Hub id. Give an existing folder, or "
             f"ORG/NAME or ORG/NAME@revision with a tag, a branch or a commit of a {kind} repository."
         )
     from huggingface_hub import snapshot_download
 
-    repo, revision = found["repo"], found["revision"]
+    repo, revision = match["repo"], match["revision"]
     try:
         return Path(
             snapshot_download(

@@ -1,4 +1,4 @@
-"""``rulerag.json``: what a checkpoint of ours says about itself."""
+"""``rulerag.json``: the description of a checkpoint that this project trained."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ NOTE = "rulerag.json"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """How a checkpoint was made.
+    """How a checkpoint was trained.
 
     Args:
-        kind: What it is.
-        mode: ``rgft`` (with rules), ``ssft`` (without), ``base`` (not tuned).
-        prompt: Version of the prompt that a generator was tuned on; None for a retriever.
-        tasks: Tasks whose training sets it saw.
-        corpora: Their corpora's ids.
-        settings: Everything that was set.
-        seed: Of all draws.
-        results: What was measured, by name.
-        versions: Of the packages that made it.
+        kind: Type of model.
+        mode: ``rgft`` (with rules), ``ssft`` (without rules), ``base`` (not fine-tuned).
+        prompt: Version of the prompt that a generator was fine-tuned on; None for a retriever.
+        tasks: Tasks whose training sets were used.
+        corpora: Ids of their corpora.
+        settings: All training settings.
+        seed: Seed of all random numbers.
+        results: Measured results by name.
+        versions: Versions of the packages used for training.
     """
 
     kind: Literal["retriever", "generator"]
@@ -46,7 +46,7 @@ def write_note(folder: Path, note: Note) -> None:
 
 
 def read_note(folder: Path) -> Note | None:
-    """The note of a checkpoint's folder, None where there is none.
+    """The note in a checkpoint's folder, or None if there is none.
 
     Raises:
         UserError: The note is damaged.
@@ -55,8 +55,8 @@ def read_note(folder: Path) -> Note | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        known = {name.name: found[name.name] for name in fields(Note) if name.name in found}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        known = {field_.name: content[field_.name] for field_ in fields(Note) if field_.name in content}
         return Note(**{**known, "tasks": tuple(known.get("tasks", ())), "corpora": tuple(known.get("corpora", ()))})
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}). Copy or train the checkpoint again.") from None

@@ -1,33 +1,26 @@
-"""Expressions that a model wrote, read and reckoned: arithmetic, comparisons, a few functions, dates.
+"""Expressions that a model wrote: arithmetic, comparisons, a few functions, dates.
 
-The paper's system hands them to Python's ``eval`` (arXiv:2408.05141, section 4.3) and names the danger. Here a grammar
-of our own is parsed by hand; nothing of Python is reached, and length, depth and the size of every number are bounded.
+The paper's system hands them to Python's ``eval`` (arXiv:2408.05141, section 4.3) and names the danger. Here Python's
+parser only makes a syntax tree; nothing is compiled or executed. Every node of the tree must be in :data:`ALLOWED`,
+every name in :mod:`.calculate_values`, and length, depth and the size of every number are limited.
 
-::
-
-    choice     = comparison [ "if" comparison "else" choice ]
-    comparison = sum { ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum }
-    sum        = product { ( "+" | "-" ) product }
-    product    = sign { ( "*" | "/" | "//" | "%" ) sign }
-    sign       = ( "+" | "-" ) sign | power              power = member [ "**" sign ]
-    member     = atom { "." ( "days" | "year" | "month" | "day" ) }
-    atom       = NUMBER | TEXT | "True" | "False" | "[" list "]" | "(" list ")" | NAME "(" list ")"
-
-Names are ``min max sum round abs len date datetime timedelta`` (and ``datetime.date`` and its like). As in Python, a
-comparison may go on (``1 < x < 3``), ``**`` binds tighter than a sign before it, ``//`` and ``%`` round down, round
-halves go to the even number, and a difference of dates is a span of days. Other names, attributes, keywords, texts in
-sums and numbers above 1e30 are refused, each by a name of :data:`.calculate_values.REASONS`.
+Allowed are numbers, texts, ``True``, ``False``, lists, tuples, ``+ - * / // % **``, comparisons (also ``1 < 2 < 3``),
+``a if b else c`` with a comparison for ``b``, the functions ``min max sum round abs len date datetime timedelta`` (also
+``datetime.date`` and the like), ``.year``, ``.month``, ``.day`` of a date and ``.days`` of a difference of dates. They
+mean what they mean in Python, except that ``date("2024-02-28")`` reads a text and that a whole number may begin with 0.
+Other names and syntax, arithmetic on texts and numbers above 1e30 are refused with a reason of
+:data:`.calculate_values.REASONS`.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
-from lm_eval_rag.harness.common.parsing import Descent
 from lm_eval_rag.harness.core.calculate_values import (
     COMPARISONS,
-    CONSTANTS,
     FIELDS,
     FUNCTIONS,
     OPERATORS,
@@ -37,17 +30,16 @@ from lm_eval_rag.harness.core.calculate_values import (
     fit,
     number,
     power,
-    read,
 )
 
 MAX_LENGTH = 500  # characters
-MAX_DEPTH = 24  # of brackets, signs and choices within each other
+MAX_DEPTH = 24  # of brackets within each other; also of everything else but the left side of an operator
 
-TOKEN = re.compile(
-    r"""\s*(?:(?P<number>(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"""
-    r"""|(?P<text>"[^"\\\n]*"|'[^'\\\n]*')|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"""
-    r"""|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],.]))"""
-)
+# Possessive throughout: a text is split in one way or not at all, in linear time.
+TEXT = r"""(?<!\w)(?:"[^"\\\n]*+"|'[^'\\\n]*+')(?!\s*+["'])"""  # no prefix, no escape, no text right after it
+NUMBER = r"(?<!\w)(?:[0-9][0-9_]*+\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]{1,3}+)?+(?!\w)"
+TOKENS = re.compile(rf"(?:{TEXT}|{NUMBER}|[A-Za-z_][A-Za-z0-9_]*+|[-+*/%<>=!()\[\],. ])*+")
+ZEROS = re.compile(rf"({TEXT})|(?<![\w.])0+(?=[0-9])")  # Python refuses 02, and models write date(2024, 02, 28)
 
 
 def calculate(expression: str) -> Value:
@@ -58,120 +50,115 @@ def calculate(expression: str) -> Value:
     """
     if len(expression) > MAX_LENGTH:
         raise CalculationError("too long", f"{len(expression)} characters, at most {MAX_LENGTH} are read")
-    if not expression.strip():
-        raise CalculationError("empty")
     try:
-        return _Parser(expression).whole()
+        return _value(_tree(expression))
     except ZeroDivisionError:
         raise CalculationError("division by zero") from None
     except OverflowError:
         raise CalculationError("too large") from None
-    except TypeError as error:  # of Python's own operators, which are given nothing but the types of Value
+    except TypeError as error:  # of Python's own operators, which only ever get the types of Value
         raise CalculationError("wrong type", str(error)) from None
+    except RecursionError:
+        raise CalculationError("too deep") from None
 
 
-class _Parser(Descent):
-    """Reads and reckons in one pass, one method a rule of the grammar."""
+def _tree(expression: str) -> ast.expr:
+    """The syntax tree, with every limit of length, depth and characters checked."""
+    text = re.sub(r"\s", " ", expression).strip()
+    if not text:
+        raise CalculationError("empty")
+    depth = [0]  # after each bracket
+    for bracket in re.findall(r"[(\[\])]", re.sub(TEXT, "", text)):
+        depth.append(depth[-1] + (1 if bracket in "([" else -1))
+    if max(depth) > MAX_DEPTH:
+        raise CalculationError("too deep", f"more than {MAX_DEPTH} brackets within each other")
+    if min(depth) < 0 or text.endswith(",") or not TOKENS.fullmatch(text):
+        raise CalculationError("not an expression")
+    try:
+        inside = ZEROS.sub(lambda match: match[1] or "", text)
+        tree = ast.parse(f"[{inside}]", mode="eval").body  # within brackets, so that "1, 2" is not a tuple
+    except (SyntaxError, ValueError, MemoryError) as error:
+        raise CalculationError("not an expression", str(error)) from None
+    if not isinstance(tree, ast.List) or len(tree.elts) != 1:
+        raise CalculationError("not an expression", "needed is exactly one")
+    nodes: list[tuple[ast.AST, int]] = [(tree.elts[0], 0)]
+    for node, level in nodes:  # which grows
+        if type(node) not in ALLOWED:
+            raise CalculationError("not an expression", f"{type(node).__name__} is not allowed")
+        if level > MAX_DEPTH:
+            raise CalculationError("too deep", f"more than {MAX_DEPTH} within each other")
+        left = getattr(node, "left", None)
+        nodes += [(child, level + (child is not left)) for child in ast.iter_child_nodes(node)]
+    return tree.elts[0]
 
-    pattern, most = TOKEN, MAX_DEPTH
 
-    def wrong(self, place: int, said: str) -> CalculationError:
-        return CalculationError("not an expression", said)
+def _value(node: ast.expr) -> Value:
+    return NODES[type(node)](node)
 
-    def too_deep(self) -> CalculationError:
-        return CalculationError("too deep", f"more than {MAX_DEPTH} within each other")
 
-    def whole(self) -> Value:
-        value = self.choice()
-        if self.token.kind != "end":
-            self.fail("the end")
-        return value
+def _constant(node: ast.Constant) -> Value:
+    if not isinstance(node.value, int | float | str):
+        raise CalculationError("unknown name", str(node.value))
+    return bounded(node.value)
 
-    def choice(self) -> Value:
-        value = self.comparison()
-        if not self.take("if"):
-            return value
-        condition = self.comparison()
-        self.need("else")
-        other: Value = self.deeper(self.choice)
-        if not isinstance(condition, bool):
-            raise CalculationError("wrong type", "what follows 'if' is no comparison")
-        return value if condition else other
 
-    def comparison(self) -> Value:
-        left, holds, asked = self.sum(), True, False
-        while sign := self.take(*COMPARISONS):
-            right, asked = self.sum(), True
-            holds = holds and COMPARISONS[sign](left, right)
-            left = right
-        return holds if asked else left
+def _unary(node: ast.UnaryOp) -> Value:
+    value = number(_value(node.operand))
+    return -value if isinstance(node.op, ast.USub) else value
 
-    def sum(self) -> Value:
-        return self.chain(("+", "-"), self.product)
 
-    def product(self) -> Value:
-        return self.chain(("*", "/", "//", "%"), self.sign)
+def _binary(node: ast.BinOp) -> Value:
+    left, right = _value(node.left), _value(node.right)
+    if isinstance(node.op, ast.Pow):
+        return power(number(left), number(right))
+    return bounded(OPERATORS[type(node.op)](*fit(left, right)))
 
-    def chain(self, signs: Sequence[str], rule: Callable[[], Value]) -> Value:
-        value = rule()
-        while sign := self.take(*signs):
-            value = bounded(OPERATORS[sign](*fit(value, rule())))
-        return value
 
-    def sign(self) -> Value:
-        sign = self.take("+", "-")
-        if not sign:
-            return self.power()
-        value = number(self.deeper(self.sign))
-        return -value if sign == "-" else value
+def _comparison(node: ast.Compare) -> Value:
+    values = [_value(part) for part in (node.left, *node.comparators)]
+    return all(COMPARISONS[type(s)](a, b) for s, a, b in zip(node.ops, values, values[1:], strict=False))
 
-    def power(self) -> Value:
-        base = self.member()
-        return power(number(base), number(self.deeper(self.sign))) if self.take("**") else base
 
-    def member(self) -> Value:
-        value = self.atom()
-        while self.take("."):
-            name, fields = self.token.text, FIELDS.get(type(value), {})
-            if name not in fields:
-                raise CalculationError("unknown name", f".{name[:40]}")
-            self.at += 1
-            value = fields[name](value)
-        return value
+def _choice(node: ast.IfExp) -> Value:
+    value, condition, other = _value(node.body), _value(node.test), _value(node.orelse)
+    if not isinstance(condition, bool):
+        raise CalculationError("wrong type", "what follows 'if' is no comparison")
+    return value if condition else other
 
-    def atom(self) -> Value:
-        token = self.token
-        if token.kind == "name":
-            return self.named()
-        if self.take("["):
-            return self.items("]")
-        if self.take("("):
-            parts, single = self.items(")"), self.tokens[self.at - 2].text != ","
-            return parts[0] if len(parts) == 1 and single else parts
-        if token.kind not in ("number", "text"):
-            self.fail("a value")
-        self.at += 1
-        return token.text[1:-1] if token.kind == "text" else read(token.text)
 
-    def named(self) -> Value:
-        name = self.token.text
-        self.at += 1
-        if name in CONSTANTS:
-            return CONSTANTS[name]
-        while self.take("."):
-            if self.token.kind != "name":
-                self.fail("a name")
-            name += f".{self.token.text}"
-            self.at += 1
-        if name not in FUNCTIONS or not self.take("("):
-            raise CalculationError("unknown name", name[:40])
-        return bounded(FUNCTIONS[name](self.items(")")))
+def _items(node: ast.List | ast.Tuple) -> Value:
+    return tuple(map(_value, node.elts))
 
-    def items(self, end: str) -> tuple[Value, ...]:
-        parts: list[Value] = []
-        while not self.take(end):
-            parts.append(self.deeper(self.choice))
-            if not self.take(","):
-                self.need(end)
-                break
-        return tuple(parts)
+
+def _field(node: ast.Attribute) -> Value:
+    value = _value(node.value)
+    fields = FIELDS.get(type(value), {})
+    if node.attr not in fields:
+        raise CalculationError("unknown name", f".{node.attr[:40]}")
+    return fields[node.attr](value)
+
+
+def _call(node: ast.Call) -> Value:
+    name = ast.unparse(node.func)
+    if name not in FUNCTIONS:
+        raise CalculationError("unknown name", name[:40])
+    return bounded(FUNCTIONS[name](tuple(map(_value, node.args))))
+
+
+def _name(node: ast.Name) -> Value:
+    raise CalculationError("unknown name", node.id[:40])
+
+
+NODES: dict[type[ast.expr], Callable[[Any], Value]] = {
+    ast.Constant: _constant,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.Compare: _comparison,
+    ast.IfExp: _choice,
+    ast.List: _items,
+    ast.Tuple: _items,
+    ast.Attribute: _field,
+    ast.Call: _call,
+    ast.Name: _name,
+}
+ALLOWED = {*NODES, *OPERATORS, *COMPARISONS, ast.Pow, ast.USub, ast.UAdd, ast.Load}

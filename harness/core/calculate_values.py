@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -46,13 +47,6 @@ def written(value: Value) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.{MAX_DIGITS}g}"
     return str(value)
-
-
-def read(digits: str) -> int | float:
-    """A number as written, with underscores between digits."""
-    value = float(digits.replace("_", ""))
-    bounded(value)
-    return int(digits.replace("_", "")) if digits.replace("_", "").isdigit() else value
 
 
 def bounded(value: Value) -> Value:
@@ -149,13 +143,13 @@ def _timedelta(parts: Sequence[Value]) -> Value:
     return timedelta(days=number(_one(parts, "timedelta")))
 
 
-CONSTANTS: dict[str, Value] = {"True": True, "False": False}
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }  # fmt: skip
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod,
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
 FIELDS: dict[type, dict[str, Callable[[Any], int]]] = {
     date: {name: operator.attrgetter(name) for name in ("year", "month", "day")},

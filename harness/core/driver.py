@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Ask
+from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 
 Method = Callable[[Query], Plan[Answer]]
@@ -84,7 +85,7 @@ class Driver:
             handle it, has an empty answer and ``trace.failure`` set.
 
         Raises:
-            UserError: The method asked for something that no backend here serves.
+            UserError: The method breaks its contract, or asks for something that no backend here serves.
         """
         self._waiting.clear()
         self._results = {}
@@ -118,13 +119,18 @@ class Driver:
                 running.steps.append(reply.step)
                 ask = running.plan.send(reply.value)
         except StopIteration as stop:
+            check_answer(self.method, stop.value)
             self._results[running.position] = (stop.value, Trace(tuple(running.steps)))
         except CallError as error:
             self._results[running.position] = (Answer(""), Trace(tuple(running.steps), failure=str(error)))
+        except (AttributeError, TypeError) as error:
+            check_error(self.method, error)
+            raise
         else:
             self._file(running, ask)
 
     def _file(self, running: _Running, ask: Ask) -> None:
+        check_ask(self.method, ask)
         if type(ask) not in self.backends:
             served = ", ".join(sorted(kind.__name__ for kind in self.backends))
             raise UserError(

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from annotated_types import Ge
 
-
-@dataclass(frozen=True, slots=True)
-class Lowest:
-    """The lowest value a whole number may have."""
-
-    value: int
-
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.contract import check_method, function_of, name_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Positive = Annotated[int, Lowest(1)]
-Natural = Annotated[int, Lowest(0)]
+Positive = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
+
+# What runs a method besides its parameters, and the beginning of the options that belong to it alone.
+OPTIONS_OF = {"retriever": "retriever_", "generator": "gen_"}
+RENAMED = {"wording": "prompt_file"}  # old name of a parameter -> its name today
+
+# How a message says what is allowed: by type, and by bound.
+TYPES = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
+BOUNDS = {"ge": "of {} or more", "gt": "above {}", "le": "of {} or less", "lt": "below {}"}
 
 
 def defaults(method: Callable[..., Any]) -> dict[str, Any]:
     """The method's parameters with their defaults, in order."""
     keywords = inspect.signature(method).parameters.values()
     return {p.name: p.default for p in keywords if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
-# What runs a method besides its parameters, and the beginning of the options that belong to it alone.
-OPTIONS_OF = {"retriever": "retriever_", "generator": "gen_"}
 
 
 def runs_with(**preset: Any) -> Callable[[Method], Method]:
@@ -50,11 +48,12 @@ def variant(method: Method, name: str, **others: Any) -> Method:
     Raises:
         UserError: A name the method does not know.
     """
+    check_method(method)
     bind(method, others)
-    made = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
-    made.__kwdefaults__ = {**(method.__kwdefaults__ or {}), **others}
-    made.__annotations__, made.__doc__ = method.__annotations__, method.__doc__
-    return cast(Method, made)
+    copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+    copy.__kwdefaults__ = {**(method.__kwdefaults__ or {}), **others}
+    copy.__annotations__, copy.__doc__ = method.__annotations__, method.__doc__
+    return cast(Method, copy)
 
 
 def preset_of(method: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,36 +79,67 @@ def bind(method: Callable[..., Any], given: Mapping[str, Any], others: tuple[str
     Raises:
         UserError: A name the method does not know, or a value of another type or out of range.
     """
-    known = defaults(method)
-    hints = get_type_hints(method, include_extras=True)
+    known, hints = defaults(method), _hints(method)
     for name, value in given.items():
         if name not in known:
-            raise unknown("argument", name, [*known, *others])
+            raise _unknown(name, known, others)
         check(name, value, hints[name])
     return partial(method, **given)
 
 
+def _unknown(name: str, known: Mapping[str, Any], others: tuple[str, ...]) -> UserError:
+    if RENAMED.get(name) in known:
+        return UserError(f"{name}= is now named {RENAMED[name]}=. Write {RENAMED[name]}=... with the same value.")
+    return unknown("argument", name, [*known, *others])
+
+
+def _hints(method: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function_of(method), include_extras=True)
+    except NameError as error:
+        raise UserError(
+            f"The annotations of {name_of(method)!r} cannot be read: {error}. Import what they name at the top of its "
+            "file, not under TYPE_CHECKING."
+        ) from None
+
+
 def check(name: str, value: Any, hint: Any) -> None:
-    """Raise a UserError unless ``value`` is what the annotation ``hint`` allows."""
+    """Raise a UserError unless ``value`` is what the annotation ``hint`` allows; nothing is converted."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+    try:
+        adapter = TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+    except PydanticUserError:  # a dataclass or a model, which brings its own configuration
+        adapter = TypeAdapter(hint)
+    try:
+        adapter.validate_python(value, strict=True)
+    except ValidationError:
+        raise _not_allowed(name, value, hint) from None
+
+
+def _not_allowed(name: str, value: Any, hint: Any) -> UserError:
+    options = [part for part in get_args(hint) if part is not NoneType] if _is_union(hint) else [hint]
+    if all(get_origin(option) is Literal for option in options):
+        return unknown(f"value of {name}", str(value), [str(one) for option in options for one in get_args(option)])
+    return UserError(f"{name}={value!r} is not allowed: give {_allowed(hint)}.")
+
+
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType)
+
+
+def _allowed(hint: Any) -> str:
+    """An annotation in words: ``a whole number of 1 or more``."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        at_least(name, value, parts[1].value)
-    elif origin is Literal:
-        if value not in parts:
-            raise unknown(f"value of {name}", str(value), map(str, parts))
-    elif origin in (Union, UnionType):
-        if value is not None or NoneType not in parts:
-            check(name, value, next(part for part in parts if part is not NoneType))
-    elif hint is float:
-        _need(name, value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
-    elif hint is bool:
-        _need(name, value, isinstance(value, bool), "True or False")
-    elif hint is int:
-        _need(name, value, isinstance(value, int) and not isinstance(value, bool), "a whole number")
-    elif hint is str:
-        _need(name, value, isinstance(value, str), "a text")
+        bounds = [words.format(value) for name, words in BOUNDS.items() for value in _bound(parts[1:], name)]
+        return " ".join([_allowed(parts[0]), " and ".join(bounds)]).strip()
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, parts))
+    if _is_union(hint):
+        return " or ".join(map(_allowed, parts))
+    return TYPES.get(hint, getattr(hint, "__name__", str(hint)) if origin is None else str(hint))
 
 
-def _need(name: str, value: Any, fits: bool, allowed: str) -> None:
-    if not fits:
-        raise UserError(f"{name}={value!r} is not allowed: give {allowed}.")
+def _bound(metadata: tuple[Any, ...], name: str) -> list[Any]:
+    return [value for one in metadata if (value := getattr(one, name, None)) is not None]

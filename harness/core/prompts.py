@@ -2,15 +2,20 @@
 
 A :class:`Template` is a TOML file with the keys ``version``, ``instruction`` (documents alone), ``instruction_rules``
 (rules too), ``instruction_closed`` (neither), ``documents``, ``rules``, ``query`` and ``answer``; users load their own
-with ``prompt_file=``. A part whose content is missing is left out whole. The wording is ours.
+with ``prompt_file=``, which may leave out what it does not change. A part whose content is missing is left out whole.
+The wording is ours.
 """
 
 from __future__ import annotations
 
+import json
 import string
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Rule
@@ -34,7 +39,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A worked example in front of the query."""
+    """A worked example in front of the query; ``answer`` may begin with the reasoning that leads to it."""
 
     query: str
     answer: str
@@ -48,6 +53,8 @@ class Prompt:
 
     Args:
         order: ``best_first`` or ``best_last``: where the best passage stands in the text.
+        reasoning: What the model has said so far, for methods that retrieve between steps of reasoning (IRCoT,
+            arXiv:2212.10509). It stands after the answer's cue, where the model goes on; it is never dropped.
     """
 
     template: Template
@@ -56,6 +63,7 @@ class Prompt:
     rules: tuple[Rule, ...] = ()
     shots: tuple[Shot, ...] = ()
     order: str = "best_first"
+    reasoning: str = ""
 
     def render(self, keep: int | None = None) -> str:
         """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot."""
@@ -66,7 +74,8 @@ class Prompt:
         worked = [
             self._block(shot.query, shot.passages[:keep], shot.rules) + f" {shot.answer}\n" for shot in self.shots
         ]
-        return "\n".join([head, *worked, self._block(self.query, self.passages[:keep], self.rules)])
+        begun = f" {self.reasoning.strip()}" if self.reasoning.strip() else ""
+        return "\n".join([head, *worked, self._block(self.query, self.passages[:keep], self.rules) + begun])
 
     def _block(self, query: str, passages: tuple[Passage, ...], rules: tuple[Rule, ...]) -> str:
         shown = passages if self.order == "best_first" else passages[::-1]
@@ -78,38 +87,65 @@ class Prompt:
         return "\n".join(parts)
 
 
-def load_template(path: str | Path) -> Template:
+def load_template(path: str | Path, base: Template | None = None) -> Template:
     """Read a prompt file.
+
+    Args:
+        base: What fills in the parts that the file leaves out; None wants all of them. A file that changes a part and
+            names no version has one of its own, so that no checkpoint takes it for the version it was tuned on.
 
     Raises:
         UserError: The file is missing, is not TOML, or lacks a part or a field.
     """
-    path = Path(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"Prompt file {path} does not exist. Give the path of a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"Prompt file {path} is not a TOML text: {error}.") from None
+    path, data = Path(path), read_prompt_file(path)
     names = [field.name for field in fields(Template)]
-    wrong = [name for name in names if not isinstance(data.get(name), str)]
+    ours = asdict(base) if base else {}
+    parts = ours | data
+    wrong = [name for name in names if not isinstance(parts.get(name), str)]
     if wrong or set(data) - set(names):
         raise UserError(
-            f"Prompt file {path} must hold exactly the texts {', '.join(names)}; missing or no text: "
-            f"{', '.join(wrong) or 'none'}; not known: {', '.join(sorted(set(data) - set(names))) or 'none'}."
+            f"Prompt file {path} {'may' if base else 'must'} hold the texts {', '.join(names)} and no others; missing "
+            f"or no text: {', '.join(wrong) or 'none'}; not known: "
+            f"{', '.join(sorted(set(data) - set(names))) or 'none'}."
         )
     for part, needed in NEEDED.items():
-        _check_fields(path, part, data[part], needed)
-    return Template(**data)
+        _check_fields(path, part, parts[part], needed)
+    if "version" not in data:
+        parts["version"] = changed_version(ours, parts)
+    return Template(**parts)
+
+
+def read_prompt_file(path: str | Path) -> dict[str, Any]:
+    """What a prompt file holds.
+
+    Raises:
+        UserError: The file cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"Prompt file {path} does not exist. Give the path of a TOML file.") from None
+    except OSError as error:
+        raise UserError(f"Prompt file {path} cannot be read: {error.strerror}. Give the path of a TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"Prompt file {path} is not a TOML text: {error}.") from None
+
+
+def changed_version(ours: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+    """The version of prompts that name none: that of ``ours`` if nothing changed, else it and a hash of the change."""
+    changes = {name: part for name, part in parts.items() if part != ours[name]}
+    if not changes:
+        return str(ours["version"])
+    return f"{ours['version']}+{sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 def _check_fields(path: Path, part: str, text: str, needed: str) -> None:
     """Raise unless ``{needed}`` is the one field of a part."""
     try:
-        found = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+        names = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
     except ValueError as error:
         raise UserError(f"Prompt file {path}, {part!r}: {error}. Write a literal brace twice.") from None
-    if found != {needed}:
+    if names != {needed}:
         raise UserError(
-            f"Prompt file {path}, {part!r}: needs the field {{{needed}}} and no other; found {sorted(found) or 'none'}."
+            f"Prompt file {path}, {part!r}: needs the field {{{needed}}} and no other; found {sorted(names) or 'none'}."
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lm_eval_rag.harness.core.types import Answer, Rule, Trace
+from lm_eval_rag.harness.core.types import Answer, Rule, Step, Trace
 
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
 
@@ -16,9 +17,9 @@ class RagText(str):
     aux: dict[str, Any]
 
     def __new__(cls, text: str, aux: dict[str, Any] | None = None) -> RagText:
-        made = super().__new__(cls, text)
-        made.aux = aux or {}  # none where lm_eval casts a task's gold answer to the type of the answer
-        return made
+        new = super().__new__(cls, text)
+        new.aux = aux or {}  # none where lm_eval casts a task's gold answer to the type of the answer
+        return new
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RagText, (str(self), self.aux)
@@ -28,9 +29,9 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
     """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
 
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
-    largest number of documents asked for at once, up to which the merged list may be scored, or the list's own length
-    where the method names fewer than came back at once. What Rank chose counts where the method names it as its
-    passages: it may rank other texts too. ``rules`` is None for a method that goes by none.
+    depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
+    What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
+    for a method that uses no rules.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -43,8 +44,6 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         }
         for passage in answer.passages
     ]
-    k = max((step.k for step in trace.steps), default=0)
-    cut = len(passages) < max((step.found for step in trace.steps), default=0)
     prompts = [step.request for step in trace.steps if step.ask == "Generate"]
     return {
         "answer": answer.text,
@@ -52,7 +51,7 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "notes": list(answer.notes),
         "failure": trace.failure,
         "passages": passages if retrieved else None,
-        "k": min(k, len(passages)) if retrieved and cut else k,
+        "k": depth([passage.id for passage in answer.passages] if retrieved else None, trace.steps),
         "rules": None if answer.rules is None else [_rule(rule) for rule in answer.rules],
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),
@@ -63,6 +62,48 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
         "journalled": sum(step.journalled for step in trace.steps),
     }
+
+
+def depth(ids: Sequence[str] | None, steps: Iterable[Step]) -> int:
+    """The largest k at which recall over one question's merged list is honest: how many documents it stands for.
+
+    That is the most documents asked for at once; or the list's own length, if it is larger; or, over several hops whose
+    passages are all in the list, the sum of what they asked for, although hops may have found the same passages. A list
+    that was cut stands for its own length alone.
+
+    Args:
+        ids: Of the list, best first; None for no list.
+    """
+    steps = tuple(steps)
+    at_once = max((step.k for step in steps), default=0)
+    if ids is None:
+        return at_once
+    if len(ids) < max((step.found for step in steps), default=0):
+        return len(ids)
+    named, asked = set(ids), {step.request: step for step in steps if step.passages}
+    used = [step for step in asked.values() if named & set(step.passages)]
+    whole = all(named.issuperset(step.passages) for step in used)
+    return max(at_once, len(ids), sum(step.k for step in used) if whole else 0)
+
+
+def deepest(records: Iterable[Mapping[str, Any]]) -> int:
+    """The largest depth of any list among the records; 0 where there is none."""
+    return max((record["k"] for record in records if _has_list(record)), default=0)
+
+
+def share_depth(records: Iterable[dict[str, Any]], depth: int) -> None:
+    """Give every list the depth of its run over one task, in place.
+
+    So a run scores the same questions at each k. A method may stop early on some questions, or cut their lists: these
+    are scored over what it named.
+    """
+    for record in records:
+        if _has_list(record):
+            record["k"] = depth
+
+
+def _has_list(record: Mapping[str, Any]) -> bool:
+    return record["passages"] is not None and record["failure"] is None
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -139,6 +139,7 @@ class Step:
         k: Documents asked for (Retrieve, Rank).
         found: Documents that came back.
         journalled: True when the journal served it.
+        passages: Ids of the documents that came back (Retrieve).
     """
 
     ask: str
@@ -151,6 +152,7 @@ class Step:
     k: int = 0
     found: int = 0
     journalled: bool = False
+    passages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Documents and pages as stored: corpora, page stores, upstream files, the one writer of built folders."""
+"""Stored data: corpora, page stores, upstream source files, and the one writer of built folders."""

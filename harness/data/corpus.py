@@ -1,8 +1,8 @@
 """A corpus: the documents that are retrieved from, with the rules and worked examples that belong to them.
 
-A built corpus is a content-addressed folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` of Parquet files, opened here without
-importing its task. The columns stay in Arrow; a :class:`Passage` is made when it is asked for, since a corpus may hold
-half a million documents. :meth:`Corpus.of` makes one in memory from a user's own documents.
+A built corpus is a content-addressed folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` of Parquet files. It is opened here
+without importing its task. The columns stay in Arrow, and a :class:`Passage` is created on access, because a corpus may
+hold half a million documents. :meth:`Corpus.of` builds a corpus in memory from a user's own documents.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Example = tuple[Query, str]
 
 
 class Corpus:
-    """Documents in a fixed order; a document's row (0-based) is its place in it, and breaks all ties.
+    """Documents in a fixed order. A document's row is its index in this order, from 0; ties are broken by row.
 
     Args:
         table: Arrow table with the text columns ``COLUMNS``; all but id and text may be null.
         id: ``<task>/<hash>`` of a built corpus, or a name.
         fingerprint: Hash of the content.
         rules: The rule bank, best first.
-        examples: (query, answer) pairs of F_G; None reads them from ``folder`` when they are asked for.
-        sources: Where each document comes from, by row; "" and () stand for the corpus itself.
-        folder: Where it was opened from, and where indexes may be kept; None in memory.
-        empty: Whether it may be empty.
+        examples: (query, answer) pairs of F_G; None reads them from ``folder`` on first use.
+        sources: Where each document comes from, by row; "" and () mean the corpus itself.
+        folder: The folder it was opened from; indexes may be stored there. None for a corpus in memory.
+        empty: Whether a corpus without documents is allowed.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Corpus:
         empty: bool = False,
     ) -> None:
         if not table.num_rows and not empty:
-            raise UserError(f"Corpus {id!r} is empty: nothing can be retrieved from it. Give at least one document.")
+            raise UserError(f"Corpus {id!r} is empty, so nothing can be retrieved. Give at least one document.")
         self.id, self.fingerprint, self.folder = id, fingerprint, folder
         self._columns = {name: _one_chunk(table.column(name)) for name in COLUMNS}
         self._rules = tuple(rules)
@@ -67,10 +67,10 @@ class Corpus:
         id: str = "memory",
         empty: bool = False,
     ) -> Corpus:
-        """A corpus in memory; ids of passages must be unique.
+        """A corpus in memory. Passage ids must be unique.
 
         Raises:
-            UserError: No passage (unless it may be ``empty``), or one id twice.
+            UserError: No passage (unless ``empty``), or a duplicate id.
         """
         import pyarrow as pa
 
@@ -79,7 +79,7 @@ class Corpus:
         rules, digest, seen = tuple(rules), hashlib.sha256(), set[str]()
         for row in rows:
             if row[0] in seen:
-                raise UserError(f"Two documents have the id {row[0]!r}: give each document an id of its own.")
+                raise UserError(f"Two documents have the id {row[0]!r}. Give each document its own id.")
             seen.add(row[0])
             digest.update(json.dumps(row).encode())
         digest.update(repr(rules).encode())
@@ -98,7 +98,7 @@ class Corpus:
         return texts
 
     def passage(self, row: int, score: float = 0.0) -> Passage:
-        """The document of a row, with the score a retriever gave it."""
+        """The document at a row, with its retrieval score."""
         id, text, *fact, time = (self._columns[name][row].as_py() for name in COLUMNS)
         whole = (fact[0], fact[1], fact[2]) if None not in fact else None
         source = (self._sources[row] if self._sources else "") or self.id
@@ -109,7 +109,7 @@ class Corpus:
         return self._rules
 
     def examples(self) -> tuple[Example, ...]:
-        """Every row of the generator training set F_G as (query, its first answer); () when there is none."""
+        """The generator training set F_G as (query, first answer) pairs; () if there is none."""
         if self._examples is None:
             assert self.folder is not None
             self._examples = tuple(_read_examples(self.folder, self.id))
@@ -126,7 +126,7 @@ class Corpus:
         return tuple(sorted(self._names("relation").union(*((rule.head, rule.body) for rule in self._rules))))
 
     def facts(self, subject: str) -> list[tuple[str, str, str | None]]:
-        """(relation, object, time) of every document about a subject, by row; [] for an unknown subject."""
+        """(relation, object, time) of every document about a subject, in row order; [] for an unknown subject."""
         starts, rows = self._by_subject
         return [
             tuple(self._columns[name][row].as_py() for name in ("relation", "object", "time"))
@@ -134,9 +134,10 @@ class Corpus:
         ]
 
     def wordings(self) -> dict[str, str]:
-        """How documents say a relation other than by its name -> that relation; if several, the most frequent.
+        """Paraphrase of a relation in the documents -> the relation's name.
 
-        It is what stands between subject and object in the document's text. Ties by the relation's name.
+        A paraphrase is the text between subject and object of a document that does not use the relation's name. If it
+        stands for several relations, the most frequent is taken; ties go to the first name in alphabetical order.
         """
         counts = Counter(
             (text.partition(subject)[2].partition(object)[0].strip(), relation)
@@ -146,7 +147,7 @@ class Corpus:
         return {wording: relation for wording, relation in ranked if wording}
 
     def _reworded(self) -> list[tuple[str, str, str, str]]:
-        """(text, subject, relation, object) of the documents that state a fact in other words than its names."""
+        """(text, subject, relation, object) of the documents that paraphrase their fact."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -159,7 +160,7 @@ class Corpus:
 
     @cached_property
     def _by_subject(self) -> tuple[dict[str, tuple[int, int]], Any]:
-        """Where each subject's rows begin and end in the rows ordered by subject, and those rows."""
+        """Start and end of each subject's rows in the list of rows sorted by subject, and that list."""
         import numpy as np
 
         coded = _coded(self._columns["subject"])
@@ -198,7 +199,7 @@ def open_corpus(corpus_id: str) -> Corpus:
 
 
 def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) -> Any:
-    """Columns of a Parquet file as an Arrow table, those in ``coded`` dictionary-encoded.
+    """Columns of a Parquet file as an Arrow table; columns in ``coded`` are dictionary-encoded.
 
     Raises:
         UserError: The file is missing, truncated, or lacks a column.
@@ -213,18 +214,18 @@ def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) 
 
 
 def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
-    """A corpus in memory from a file with one JSON object a line: id, text and, if wanted, time and fact.
+    """A corpus in memory from a file with one JSON object per line: id, text and, optionally, time and fact.
 
-    ``fact`` is a list of three texts: subject, relation, object. Empty lines are skipped.
+    ``fact`` is a list of three strings: subject, relation, object. Empty lines are skipped.
 
     Raises:
-        UserError: The file is missing, a line is not such an object, an id comes twice, or there is no document.
+        UserError: The file is missing, a line has the wrong form, an id is repeated, or there is no document.
     """
     path = Path(path)
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"Corpus file {path} cannot be read: {error}. Give a UTF-8 file of JSON lines.") from None
+        raise UserError(f"Corpus file {path} cannot be read: {error}. Give a UTF-8 file of JSON Lines.") from None
     passages = [_passage_of(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
     return Corpus.of(passages, rules, examples)
 
@@ -233,18 +234,18 @@ def _passage_of(line: str, where: str) -> Passage:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise UserError(f"{where}: not JSON ({error}). Write one object a line.") from None
-    given = row if isinstance(row, dict) else {}
-    fact = given.get("fact")
-    good = isinstance(given.get("id"), str) and isinstance(given.get("text"), str)
-    good = good and isinstance(given.get("time"), str | None) and not set(given) - {"id", "text", "time", "fact"}
+        raise UserError(f"{where}: not JSON ({error}). Write one object per line.") from None
+    fields = row if isinstance(row, dict) else {}
+    fact = fields.get("fact")
+    good = isinstance(fields.get("id"), str) and isinstance(fields.get("text"), str)
+    good = good and isinstance(fields.get("time"), str | None) and not set(fields) - {"id", "text", "time", "fact"}
     good = good and (fact is None or (isinstance(fact, list) and [type(part) for part in fact] == [str] * 3))
     if not good:
         raise UserError(
-            f"{where}: found {line.strip()[:80]!r}. Needed: an object with the texts 'id' and 'text'; allowed besides: "
-            f"the text 'time' and 'fact', a list of three texts (subject, relation, object)."
+            f"{where}: found {line.strip()[:80]!r}. Needed: an object with the strings 'id' and 'text'. Optional: "
+            f"the string 'time' and 'fact', a list of three strings (subject, relation, object)."
         )
-    return Passage(given["id"], given["text"], time=given.get("time"), fact=tuple(fact) if fact else None)
+    return Passage(fields["id"], fields["text"], time=fields.get("time"), fact=tuple(fact) if fact else None)
 
 
 def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
@@ -254,15 +255,15 @@ def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
 
 
 def damaged(path: Path, error: Exception) -> UserError:
-    """The error for a file of a built folder that is missing or cannot be read."""
+    """The error for a missing or unreadable file of a built folder."""
     return UserError(
         f"{path} is missing or damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__}). "
-        f"Delete the folder {path.parent} and run again: it is then rebuilt."
+        f"Delete the folder {path.parent} and run again; it will be rebuilt."
     )
 
 
 def _one_chunk(column: Any) -> Any:
-    """A column as one array, in which a row is found without searching for its chunk."""
+    """A column as one array, so that a row is read without a search for its chunk."""
     import pyarrow as pa
 
     whole = column.combine_chunks()

@@ -1,7 +1,7 @@
-"""Folders in the cache that are named by a hash of what they are made from, and are whole or absent.
+"""Content-addressed folders in the cache: named by a hash of their inputs, and either complete or absent.
 
-The one writer of built data: corpora, page stores, installed sets. ``meta.json`` says what a folder holds, and with
-which sizes its files were written.
+All built data is written here: corpora, page stores, installed datasets. ``meta.json`` describes a folder's content
+and records the sizes of its files.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, written_whole
 
 META, CARD = "meta.json", "README.md"
-Write = Callable[[Path], Mapping[str, Any]]  # fills an empty folder; returns what meta.json says besides hash and files
+Write = Callable[[Path], Mapping[str, Any]]  # fills an empty folder; returns meta.json without its hash and files
 
 
-def content_hash(made_from: Any) -> str:
-    """The first 12 hexadecimal digits of the sha256 of a JSON-able value; keys sorted."""
-    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
+def content_hash(inputs: Any) -> str:
+    """The first 12 hexadecimal digits of the sha256 of a JSON value, with sorted keys."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def content_folder(name: str, made_from: Any, write: Write) -> str:
-    """The id ``<name>/<hash>`` of a folder of the cache, which is written if it is not there.
+def content_folder(name: str, inputs: Any, write: Write) -> str:
+    """The id ``<name>/<hash>`` of a folder in the cache, which is written if it does not exist.
 
     Args:
-        made_from: All that its content depends on (JSON-able).
-        write: Fills it.
+        inputs: Everything that the folder's content depends on, as a JSON value.
+        write: Fills the folder.
 
     Raises:
-        UserError: It is there and damaged.
-        OSError: It cannot be written.
+        UserError: The folder exists and is damaged.
+        OSError: The folder cannot be written.
     """
-    hash = content_hash(made_from)
+    hash = content_hash(inputs)
     folder = cache_dir() / name / hash
     if folder.is_dir():
         check_folder(folder)
@@ -45,7 +45,7 @@ def content_folder(name: str, made_from: Any, write: Write) -> str:
 
 
 def write_folder(folder: Path, hash: str, write: Write) -> None:
-    """Write a folder beside its place, then give it its name; of two writers at once the first wins."""
+    """Write a folder under a temporary name, then rename it; if two processes write it at once, the first wins."""
     with written_whole(folder) as beside:
         meta = {**write(beside), "hash": hash}
         meta["files"] = {
@@ -55,13 +55,14 @@ def write_folder(folder: Path, hash: str, write: Write) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise a UserError unless every file has the size with which it was written; older folders name no sizes."""
+    """Raise a UserError unless every file has its recorded size. Older folders have no recorded sizes."""
     try:
-        sizes = json.loads((folder / META).read_text(encoding="utf-8")).get("files", {})
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        sizes = meta.get("files", {}) if meta["hash"] else {}
         wrong = [name for name, size in sizes.items() if (folder / name).stat().st_size != size]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        wrong = [f"{META} or a file that it names ({error})"]
+        wrong = [f"{META} or a file that it lists ({error})"]
     if wrong:
         raise UserError(
-            f"The folder {folder} is damaged: {', '.join(wrong)}. Delete this folder and run again: it is then rebuilt."
+            f"The folder {folder} is damaged: {', '.join(wrong)}. Delete this folder and run again; it will be rebuilt."
         )

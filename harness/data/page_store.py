@@ -1,12 +1,12 @@
-"""The web pages that come with questions, in a memory-mapped store that is opened by id, without importing its task.
+"""The web pages of questions, in a memory-mapped store that is opened by id, without importing its task.
 
-A page set is a corpus folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` whose ``meta.json`` names the store that holds its
-pages (``pages: crag_pages/<hash>``; several tasks may share one) and how many of a question's pages it shows
-(``shown``). A question's own pages are the corpus ``<task>/<hash>#<question id>``.
+A page set is a corpus folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>``. Its ``meta.json`` names the page store
+(``pages: crag_pages/<hash>``; several tasks may share one) and the maximum number of pages per question (``shown``).
+The pages of one question are the corpus ``<task>/<hash>#<question id>``.
 
-A store is a folder of three files: ``questions.parquet`` (id, and where its pages begin and how many they are),
-``pages.arrow`` (one row a page, in the search's order: name, url, snippet, modified, sha, offset, packed, size, note)
-and ``pages.zst`` (every distinct HTML once, each packed on its own). Only what is asked for is read.
+A store is a folder of three files: ``questions.parquet`` (question id, first row and number of its pages),
+``pages.arrow`` (one row per page, in search order: name, url, snippet, modified, sha, offset, packed, size, note) and
+``pages.zst`` (every distinct HTML once, each compressed separately). Only the requested pages are read.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.data.corpus import damaged, read_parquet
 
-SEPARATOR = "#"  # between the id of a page set and that of a question in it
+SEPARATOR = "#"  # between the id of a page set and the id of a question
 COLUMNS = ("name", "url", "snippet", "modified", "sha", "offset", "packed", "size", "note")
 CODEC = "zstd"
-MAX_SIZE = 64 << 20  # bytes of one page: what claims to be more is damage, and is not unpacked
+MAX_SIZE = 64 << 20  # bytes of one page; a larger recorded size means damage, and the page is not decompressed
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page as stored.
+    """A stored page.
 
     Args:
-        number: Its place in the search's order, from 0.
-        sha: First half of the sha256 of its HTML, in hexadecimal: equal for equal pages; "" for an empty one.
-        html: The page; "" when the search returned none.
-        note: What was done to it when it was stored (``page cut``), or "".
+        number: Position in the search results, from 0.
+        sha: First half of the sha256 of the HTML, in hexadecimal; "" for an empty page.
+        html: The page; "" if the search returned none.
+        note: What changed when it was stored (``page cut``: truncated), or "".
     """
 
     number: int
@@ -53,10 +53,10 @@ class PageStore:
     """The pages of many questions.
 
     Args:
-        folder: Of the store.
+        folder: The store's folder.
 
     Raises:
-        UserError: A file of it is missing or damaged.
+        UserError: A file of the store is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,10 +77,10 @@ class PageStore:
         return len(self._places)
 
     def pages(self, question: str, shown: int) -> list[StoredPage]:
-        """At most the first ``shown`` pages of a question, in the search's order, repeated ones among them.
+        """At most the first ``shown`` pages of a question, in search order, duplicates included.
 
         Raises:
-            UserError: There is no such question, or its pages are damaged.
+            UserError: The store lacks this question, or its pages are damaged.
         """
         if question not in self._places:
             raise UserError(f"The page store {self.folder} holds no question {question!r}.")
@@ -118,7 +118,7 @@ class PageStore:
 
 
 def pack(html: str) -> tuple[bytes, int]:
-    """A page packed, and its size in bytes before; lone surrogates, which JSON allows, survive."""
+    """The compressed page and its original size in bytes. Lone surrogates, which JSON allows, are preserved."""
     import pyarrow as pa
 
     data = html.encode("utf-8", "surrogatepass")
@@ -126,7 +126,7 @@ def pack(html: str) -> tuple[bytes, int]:
 
 
 def unpack(packed: bytes, size: int) -> str:
-    """What :func:`pack` packed."""
+    """The inverse of :func:`pack`."""
     import pyarrow as pa
 
     data: bytes = pa.decompress(packed, decompressed_size=size, codec=CODEC, asbytes=True)
@@ -139,8 +139,8 @@ class PageSet:
 
     Args:
         id: ``<task>/<hash>``.
-        store: Where the pages are.
-        shown: The most pages that a question has here.
+        store: The page store.
+        shown: Maximum number of pages per question.
     """
 
     id: str
@@ -153,16 +153,16 @@ class PageSet:
 
 
 def split_id(corpus: str) -> tuple[str, str | None]:
-    """``crag_task1/<hash>#<question>`` as the id of the folder and that of the question, or None without one."""
-    folder, found, question = corpus.partition(SEPARATOR)
-    return folder, question if found else None
+    """``crag_task1/<hash>#<question>`` as (folder id, question id); the question id is None if there is none."""
+    folder, separator, question = corpus.partition(SEPARATOR)
+    return folder, question if separator else None
 
 
 def open_page_set(id: str) -> PageSet:
     """Open the page set ``$LM_EVAL_RAG_CACHE/<id>``.
 
     Raises:
-        UserError: It was not built here, is no page set, or is damaged.
+        UserError: It was not built here, is not a page set, or is damaged.
     """
     meta = read_meta(id)
     try:
@@ -173,7 +173,7 @@ def open_page_set(id: str) -> PageSet:
 
 
 def read_meta(id: str) -> dict[str, Any]:
-    """What ``meta.json`` of a corpus folder says.
+    """The content of ``meta.json`` of a corpus folder.
 
     Raises:
         UserError: It is missing or damaged.
@@ -181,8 +181,8 @@ def read_meta(id: str) -> dict[str, Any]:
     path = cache_dir() / id / "meta.json"
     if not path.parent.is_dir():
         raise UserError(
-            f"There is no corpus {id!r} in {cache_dir()}. Loading its task builds it, and so does `lm-eval-rag build "
-            f"{id.split('/')[0]}`; set LM_EVAL_RAG_CACHE to the folder in which it was built."
+            f"There is no corpus {id!r} in {cache_dir()}. Load its task or run `lm-eval-rag build {id.split('/')[0]}` "
+            f"to build it, or set LM_EVAL_RAG_CACHE to the folder in which it was built."
         )
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
-"""Upstream data files by manifest: from a local mirror first, else from the pinned public URL; always checked.
+"""Upstream data files, from a local mirror if possible, else from the pinned public URL; the sha256 is always checked.
 
-A manifest is a TOML file with one table a file: ``repository``, ``commit``, ``repository_path``, ``sha256``, ``bytes``,
-``licence`` and ``terms``; ``lfs = true`` where the repository keeps it in Git LFS.
-Nothing that fails its check is ever handed out or kept.
+A manifest is a TOML file with one table per file: ``repository``, ``commit``, ``repository_path``, ``sha256``,
+``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS.
+A file that fails its check is neither returned nor kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir
 logger = logging.getLogger(__name__)
 
 HOST = "https://raw.githubusercontent.com"
-LFS_HOST = "https://github.com"  # the other one gives the pointers that stand for files in Git LFS
+LFS_HOST = "https://github.com"  # HOST serves only the pointer files of Git LFS
 TIMEOUT = 60.0  # seconds without a byte from the server
 PIECE = 1 << 20  # bytes
 
@@ -36,15 +36,15 @@ class Source:
     """One upstream file.
 
     Args:
-        path: Its name in the mirror and in the cache, such as ``icews14/train.txt``.
+        path: Path in the mirror and in the cache, such as ``icews14/train.txt``.
         repository: ``owner/name`` on GitHub.
-        commit: The commit it is pinned to.
-        repository_path: Its path there.
-        sha256: Of its content, in hexadecimal.
-        bytes: Its length.
+        commit: The pinned commit.
+        repository_path: Path in the repository.
+        sha256: Hash of the content, in hexadecimal.
+        bytes: Length of the content.
         licence: Licence of the data or of the repository.
-        terms: What else binds its use.
-        lfs: Whether the repository keeps it in Git LFS.
+        terms: Further terms of use.
+        lfs: Whether the repository keeps the file in Git LFS.
     """
 
     path: str
@@ -67,10 +67,10 @@ class Source:
 
 
 def read_manifest(manifest: Traversable) -> dict[str, Source]:
-    """The sources of a manifest by path, in its order.
+    """The sources of a manifest by path, in file order.
 
     Raises:
-        UserError: The manifest is missing, is not TOML, or an entry lacks a field or has one too many.
+        UserError: The manifest is missing, is not TOML, or an entry has a missing or unknown field.
     """
     try:
         tables = tomllib.loads(manifest.read_text(encoding="utf-8"))
@@ -85,16 +85,16 @@ def read_manifest(manifest: Traversable) -> dict[str, Source]:
 
 
 def fetch(source: Source) -> Path:
-    """A local path of the file with the right content: in the mirror, in the cache, or downloaded into the cache.
+    """Local path of the file with the pinned content: in the mirror, in the cache, or downloaded into the cache.
 
     Raises:
-        UserError: The mirror's or the server's file is not the pinned one, or there is neither mirror nor network.
+        UserError: The file in the mirror or on the server is not the pinned one, or there is no mirror and no network.
     """
     mirror = mirror_dir()
     if mirror is not None and (mirrored := mirror / source.path).is_file():
         if _is_right(mirrored, source):
             return mirrored
-        raise _wrong(source, f"the mirror's {mirrored} has another content ({_found(mirrored)})")
+        raise _unavailable(source, f"the mirror's {mirrored} has different content ({_measured(mirrored)})")
     cached = cache_dir() / "sources" / source.sha256[:16] / Path(source.path).name
     if cached.is_file() and _is_right(cached, source):
         return cached
@@ -103,17 +103,17 @@ def fetch(source: Source) -> Path:
 
 
 def _download(source: Source, target: Path) -> None:
-    """Fetch into a temporary file beside ``target``, check, and only then give it its name."""
+    """Download into a temporary file beside ``target``, check it, then rename it."""
     logger.info("fetching %s from %s", source.path, source.url)
     try:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
             _keep(source, response, target)
     except (OSError, http.client.HTTPException) as error:
-        raise _wrong(source, f"it is in no local mirror and its download failed ({error})") from None
+        raise _unavailable(source, f"it is in no local mirror and its download failed ({error})") from None
 
 
 def _keep(source: Source, response: BinaryIO, target: Path) -> None:
-    """Write what the server sends in pieces, since a file may be larger than memory; a longer one is wrong anyway."""
+    """Write the response in pieces, because a file may be larger than memory; stop once it is too long."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)
@@ -122,7 +122,7 @@ def _keep(source: Source, response: BinaryIO, target: Path) -> None:
             while file.tell() <= source.bytes and (piece := response.read(PIECE)):
                 file.write(piece)
         if not _is_right(partial, source):
-            raise _wrong(source, f"the server sent another content ({_found(partial)})")
+            raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -137,14 +137,14 @@ def _is_right(path: Path, source: Source) -> bool:
     return path.stat().st_size == source.bytes and _digest(path) == source.sha256
 
 
-def _found(path: Path) -> str:
+def _measured(path: Path) -> str:
     return f"{path.stat().st_size} bytes, sha256 {_digest(path)}"
 
 
-def _wrong(source: Source, what: str) -> UserError:
+def _unavailable(source: Source, reason: str) -> UserError:
     mirror = mirror_dir()
     return UserError(
-        f"The source file {source.path} is not available: {what}. Needed: {source.bytes} bytes, sha256 "
+        f"The source file {source.path} is not available: {reason}. Needed: {source.bytes} bytes, sha256 "
         f"{source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
-        f"{mirror or 'not set'}) to a folder that holds {source.path}."
+        f"{mirror or 'not set'}) to a folder that contains {source.path}."
     )

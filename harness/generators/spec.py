@@ -22,6 +22,7 @@ from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.extras import install_line
 
 TINY = "tiny"
 EMBEDDED = {  # name -> the folder of its checkpoint
@@ -39,7 +40,7 @@ LITELLM = ("litellm", "litellm-chat", "litellm-chat-completions")
 PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and what to do
     "vllm": (
         "vllm",
-        "It pins torch and transformers, so make an environment of its own: `pip install lm-eval-rag vllm`; or start "
+        "It pins torch and transformers, so make an environment of its own: `{install}`; or start "
         "`vllm serve` there and give generator=local-chat-completions,gen_base_url=... here.",
     ),
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
@@ -126,11 +127,12 @@ class ModelSpec:
         """Raise a UserError that says what to install where a package is missing that the model needs."""
         package, how = PACKAGES.get(self.name, (None, ""))
         if package is not None and find_spec(package) is None:
+            how = how.replace("{install}", install_line("vllm"))
             raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
         if (self.name in EMBEDDED or self.name.startswith("hf")) and None in map(find_spec, ("torch", "transformers")):
             raise UserError(
                 f"generator={self.name} needs torch and transformers, which are not installed. Install them with "
-                '`pip install "lm-eval-rag[hf]"`, or use a generator behind an API (generator=local-chat-completions), '
+                f"`{install_line('hf')}`, or use a generator behind an API (generator=local-chat-completions), "
                 "or a method without generator (--model rule_vote)."
             )
 

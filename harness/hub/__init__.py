@@ -1,1 +1,1 @@
-"""The Hugging Face Hub: what is published there, with its card, and what is fetched from there."""
+"""Publishing datasets and models, with their cards, to the Hugging Face Hub."""

@@ -1,4 +1,4 @@
-"""The files of a publication: what they hold, what is left out, and that no secret is among them."""
+"""The files of a publication: their content, the excluded files, and a check for secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from lm_eval_rag.harness.common.errors import UserError
 
-# of a model's folder: what training needs to go on, what may be secret, what is hidden
+# excluded from a model's folder: training state, possible secrets, hidden files
 LEFT_OUT = (
     ".*", "*/.*", "checkpoint-*/*", "*optimizer*.pt", "*optimizer*.bin", "scheduler.pt", "rng_state*", "scaler.pt",
     "trainer_state.json", "training_args.bin", "state.pt", "state/*", "*.log", "*__pycache__/*", "*.pem", "*.key",
@@ -33,7 +33,7 @@ SECRETS = {
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
 }
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL", re.IGNORECASE)
-SHORTEST = 12  # characters of a variable's value that is looked for
+SHORTEST = 12  # minimum length in characters of a variable's value that is searched for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Item:
     """One file as it would be published.
 
     Args:
-        path: In the repository.
-        content: The local file, or the bytes themselves.
-        size: In bytes.
-        sha256: In hexadecimal.
+        path: Path in the repository.
+        content: The local file, or its bytes.
+        size: Size in bytes.
+        sha256: Hash of the content, in hexadecimal.
     """
 
     path: str
@@ -54,17 +54,17 @@ class Item:
 
     @classmethod
     def of(cls, path: str, content: Path | bytes) -> Item:
-        """An item with its size and sum."""
+        """An item with its size and hash."""
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
             return cls(path, content, size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def folder_items(folder: Path) -> tuple[list[Item], list[str]]:
-    """The files of a model's folder, sorted by path, and the paths that are left out (``LEFT_OUT``).
+    """The files of a model's folder, sorted by path, and the excluded paths (``LEFT_OUT``).
 
     Raises:
-        UserError: There is no such folder, or no file in it to publish.
+        UserError: There is no such folder, or it has no file to publish.
     """
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}. Give the folder of a trained model.")
@@ -72,22 +72,22 @@ def folder_items(folder: Path) -> tuple[list[Item], list[str]]:
     left_out = [path for path in paths if any(fnmatch(path, pattern) for pattern in LEFT_OUT)]
     items = [Item.of(path, folder / path) for path in paths if path not in left_out]
     if not items:
-        raise UserError(f"The folder {folder} holds no file to publish.")
+        raise UserError(f"The folder {folder} contains no file to publish.")
     return items, left_out
 
 
 def refuse_secrets(items: Iterable[Item]) -> None:
-    """Look for keys and tokens, known forms and the values of this process's own variables, in the bytes of all items.
+    """Search the bytes of all items for keys and tokens: known patterns, and values of this process's variables.
 
-    What lies compressed inside a file (Parquet pages, archives) is not unpacked.
+    Compressed content (Parquet pages, archives) is not decompressed.
 
     Raises:
-        UserError: Names files, places and kinds, not the secrets.
+        UserError: A secret was found. The message has file, position and kind, but not the secret.
     """
     own = list(_own_secrets())
-    found = [f"{item.path}, byte {at}: {what}" for item in items for what, at in _secrets(item, own)]
-    if found:
-        raise UserError(f"Not published, since it holds secrets: {'; '.join(found)}. Remove them and run again.")
+    secrets = [f"{item.path}, byte {at}: {kind}" for item in items for kind, at in _secrets(item, own)]
+    if secrets:
+        raise UserError(f"Not published, because it contains secrets: {'; '.join(secrets)}. Remove them and run again.")
 
 
 def _own_secrets() -> Iterator[tuple[str, bytes]]:
@@ -96,7 +96,7 @@ def _own_secrets() -> Iterator[tuple[str, bytes]]:
     values = {name: value for name, value in os.environ.items() if SECRET_NAMES.search(name)}
     values["the Hub token that is in use"] = get_token() or ""
     for name, value in values.items():
-        if len(value) >= SHORTEST and not value.startswith("/"):  # a path is where a secret lies, not the secret
+        if len(value) >= SHORTEST and not value.startswith("/"):  # a path to a secret is not a secret
             yield f"the value of {name}" if name in os.environ else name, value.encode()
 
 
@@ -104,12 +104,12 @@ def _secrets(item: Item, own: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str
     if not item.size:
         return
     with _bytes(item.content) as content:
-        for what, pattern in SECRETS.items():
+        for kind, pattern in SECRETS.items():
             if match := re.search(pattern, content):
-                yield what, match.start()
-        for what, value in own:
+                yield kind, match.start()
+        for kind, value in own:
             if match := re.search(re.escape(value), content):
-                yield what, match.start()
+                yield kind, match.start()
 
 
 @contextmanager

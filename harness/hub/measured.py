@@ -1,4 +1,4 @@
-"""Measured results for a model's card: out of lm_eval's results files, and out of the note its training left."""
+"""Measured results for a model card, from lm_eval's results files and from the training note."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ KEYS = ("results", "n-samples", "config")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One number.
+    """One measured number.
 
     Args:
-        task: Name of the task, or of what was measured on.
-        metric: Its name.
-        value: As measured.
-        stderr: Its standard error, where it is known.
-        asked: Number of questions, where it is known.
-        of: Number of questions of the whole task; a smaller ``asked`` is a part and is marked so.
-        part: Which questions, where they are not the task's own.
-        source: What it was read from.
+        task: Name of the task or tasks.
+        metric: Name of the metric.
+        value: The measured value.
+        stderr: Its standard error, or None if unknown.
+        asked: Number of questions, or None if unknown.
+        of: Number of questions of the whole task; if ``asked`` is smaller, the card says so.
+        part: Which questions were used, if not the task's test questions.
+        source: The file, or ``training``.
     """
 
     task: str
@@ -42,22 +42,22 @@ class Measured:
 
     @property
     def on(self) -> str:
-        """The task, with which part of it was asked where that is not all."""
+        """The task, and the part of it that was used if not all."""
         part = self.part if self.asked == self.of else f"first {self.asked} of {self.of} questions"
         return f"{self.task} ({part})" if part else self.task
 
 
-def from_files(given: Sequence[Path], model: Path, repo: str) -> list[Measured]:
-    """Every score of the results files, which must be of the model in folder ``model``, or of ``repo``.
+def from_files(paths: Sequence[Path], model: Path, repo: str) -> list[Measured]:
+    """Every score in the results files, which must be from the model in folder ``model`` or from ``repo``.
 
     Raises:
-        UserError: Nothing is there, a file is no results file, or no argument of its run names this model.
+        UserError: There are no results, a file is not a results file, or its run used another model.
     """
-    return [row for one in given for path in _files(one) for row in _from_file(path, model, repo)]
+    return [row for path in paths for file in _files(path) for row in _from_file(file, model, repo)]
 
 
 def from_note(note: Note) -> list[Measured]:
-    """The scores among the results of a training note: those on the dev questions, which training set aside."""
+    """The scores in a training note: those on the dev questions, which were held out from training."""
     tasks = ", ".join(note.tasks)
     return [
         Measured(tasks, name, value, part="dev questions", source="training")
@@ -70,24 +70,24 @@ def _is_score(name: str) -> bool:
     return name.removeprefix("dev_").removesuffix("_before") in METRICS
 
 
-def _files(given: Path) -> list[Path]:
-    found = sorted(given.rglob("results*.json")) if given.is_dir() else [given]
-    if not found or not given.exists():
-        raise UserError(f"{given} holds no results. {HOW}")
-    return found
+def _files(path: Path) -> list[Path]:
+    files = sorted(path.rglob("results*.json")) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise UserError(f"{path} contains no results. {HOW}")
+    return files
 
 
 def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        results, counts, config = (whole[key] for key in KEYS)
-        given = config.get("model_args") or {}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        results, counts, config = (content[key] for key in KEYS)
+        arguments = config.get("model_args") or {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a results file ({type(error).__name__}: {error}). {HOW}") from None
-    if not _is_of(given, model, repo):
+    if not _is_of(arguments, model, repo):
         raise UserError(
-            f"{path} is of another model: none of its model_args ({given}) names {model} or {repo}. Results are only "
-            "published with the model that they were measured with."
+            f"{path} is from another model: none of its model_args ({arguments}) is {model} or {repo}. Give results of "
+            "the model that is published."
         )
     for task, count in counts.items():
         for key, value in results.get(task, {}).items():
@@ -107,7 +107,7 @@ def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
 
 
 def _is_of(arguments: Mapping[str, Any] | str, model: Path, repo: str) -> bool:
-    """Whether an argument of the run is the folder or the repository."""
+    """Whether a model argument of the run is the folder or the repository."""
     if isinstance(arguments, str):
         arguments = dict(part.partition("=")[::2] for part in arguments.split(","))
     values = [str(value) for value in arguments.values()]

@@ -1,4 +1,4 @@
-"""The card of a trained model: what it is, how to use it, what was measured with it, what it was trained on."""
+"""Model cards: description, usage, measured results and training data of a trained model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lm_eval_rag.harness.hub.cards import DataSet, assembled, table
 from lm_eval_rag.harness.hub.measured import Measured
 
 OURS = "lm-eval-rag"
-TEMPLATE = "More Information Needed"  # stands in the cards that libraries write unasked
-LIBRARIES = {  # a file of the folder -> the Hub's name of the library, the first that is there
+TEMPLATE = "More Information Needed"  # appears in the template cards that libraries write
+LIBRARIES = {  # a file of the folder -> the Hub's name of the library; the first match is used
     "adapter_config.json": "peft",
     "modules.json": "sentence-transformers",
     "config.json": "transformers",
@@ -29,18 +29,18 @@ TASKS = {"generator": "text-generation", "retriever": "sentence-similarity"}
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a model's card is made from.
+    """The input of a model card.
 
     Args:
         folder: The model's folder.
         repo: ``ORG/NAME``.
-        tag: Of this version, or None.
+        tag: Tag of this version, or None.
         note: Its ``rulerag.json``, or None.
-        measured: Its results.
-        licence: The Hub's identifier; None takes what the folder's README.md says.
-        base_model: Hub id; None takes what the folder's README.md says.
+        measured: Measured results.
+        licence: The Hub's identifier; None reads it from the folder's README.md.
+        base_model: Hub id; None reads it from the folder's README.md.
         datasets: Hub ids of the training data.
-        trained_on: The sets that the note names, as far as they are known.
+        trained_on: The datasets in the note, as far as they are known.
     """
 
     folder: Path
@@ -55,10 +55,10 @@ class About:
 
 
 def model_card(about: About) -> str:
-    """The card; the text of the folder's own README.md, if somebody wrote one, stands in it.
+    """The card. It includes the text of the folder's README.md, unless that is a template.
 
     Raises:
-        UserError: No licence is known, or the README.md's front matter cannot be read.
+        UserError: The licence is unknown, or the README.md's front matter cannot be read.
     """
     from huggingface_hub import EvalResult, ModelCardData
 
@@ -66,8 +66,8 @@ def model_card(about: About) -> str:
     licence = about.licence or front.get("license")
     if not licence:
         raise UserError(
-            f"The licence of {about.folder} is not known: give --licence with the Hub's identifier (apache-2.0, mit, "
-            "cc-by-4.0, other, ...), or write it into its README.md."
+            f"The licence of {about.folder} is unknown. Give --licence with the Hub's identifier (apache-2.0, mit, "
+            "cc-by-4.0, other, ...), or write it into the folder's README.md."
         )
     results = [
         EvalResult(
@@ -80,7 +80,7 @@ def model_card(about: About) -> str:
     front["datasets"] = [name.partition("@")[0] for name in about.datasets] or front.get("datasets")
     front["tags"] = list(dict.fromkeys([*(front.get("tags") or ()), OURS]))
     front.setdefault("library_name", library(about.folder))
-    if about.note and front["library_name"] != OURS:  # the Hub's own widgets run no model of ours
+    if about.note and front["library_name"] != OURS:  # the Hub's widgets cannot run our own formats
         front.setdefault("pipeline_tag", TASKS[about.note.kind])
     name = about.repo.split("/")[-1]
     data = ModelCardData(**front, model_name=name, eval_results=results or None)
@@ -93,10 +93,10 @@ def library(folder: Path) -> str:
 
 
 def base_model(folder: Path) -> str | None:
-    """The Hub id of the base model that an adapter's configuration names; None for no adapter.
+    """The Hub id of the base model in an adapter's configuration; None if the folder has no adapter.
 
     Raises:
-        UserError: It names a folder of this machine, which nobody else has.
+        UserError: The base model is a local folder, which other users do not have.
     """
     config = folder / "adapter_config.json"
     if not config.is_file():
@@ -104,14 +104,14 @@ def base_model(folder: Path) -> str | None:
     name = str(json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path"))
     if Path(name).expanduser().exists() or not HUB_ID.fullmatch(name):
         raise UserError(
-            f"{config} names its base model by a path of this machine, {name!r}, which nobody else has. Give its Hub "
-            "id with --base-model ORG/NAME: it is then written into the published copy."
+            f"The base model in {config} is the local path {name!r}, which other users do not have. Give its Hub id "
+            "with --base-model ORG/NAME; it is written into the published copy."
         )
     return name
 
 
 def _own(folder: Path) -> tuple[dict[str, Any], str]:
-    """Front matter and text of the folder's README.md; both empty where it is missing or a library's template."""
+    """Front matter and text of the folder's README.md; both empty if it is missing or a library's template."""
     from huggingface_hub import ModelCard
 
     path = folder / "README.md"
@@ -122,7 +122,7 @@ def _own(folder: Path) -> tuple[dict[str, Any], str]:
     except ValueError as error:
         raise UserError(f"The front matter of {path} cannot be read: {error}.") from None
     front: dict[str, Any] = card.data.to_dict()  # type: ignore[no-untyped-call]
-    front.pop("model-index", None)  # results are those given now
+    front.pop("model-index", None)  # replaced by the results of this call
     return front, card.text.strip()
 
 
@@ -152,12 +152,12 @@ def _use(about: About, note: Note) -> str:
 
 def _training(about: About, note: Note) -> list[str]:
     corpora = ", ".join(f"`{corpus}`" for corpus in note.corpora)
-    said = [(made.name, said) for made in about.trained_on for said in terms.statements(made.sources.values())]
-    told = {**note.settings, **note.versions}
+    licences = [(data.name, text) for data in about.trained_on for text in terms.statements(data.sources.values())]
+    settings = {**note.settings, **note.versions}
     other = {name: value for name, value in note.results.items() if name not in {row.metric for row in about.measured}}
     return [
-        f"## Training\n\nOn {', '.join(note.tasks) or 'no task'}; corpora {corpora or 'none'}.",
-        table(("set", "sources' licence: terms"), said) if said else "",
+        f"## Training\n\nTasks: {', '.join(note.tasks) or 'none'}; corpora: {corpora or 'none'}.",
+        table(("set", "sources' licence: terms"), licences) if licences else "",
         table(("outcome", "value"), list(other.items())) if other else "",
-        table(("setting", "value"), list(told.items())) if told else "",
+        table(("setting", "value"), list(settings.items())) if settings else "",
     ]

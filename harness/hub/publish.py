@@ -1,4 +1,4 @@
-"""``lm-eval-rag publish``: sets and trained models to the Hub. Without ``--upload`` it shows what it would do."""
+"""``lm-eval-rag publish``: publish datasets and trained models on the Hub. Without ``--upload``, a dry run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def publish_main(argv: Sequence[str], *, offered: Offered) -> int:
     """Run ``publish dataset`` or ``publish model``; returns 0.
 
     Args:
-        argv: After ``publish``.
-        offered: Name on the command line -> the sets it stands for.
+        argv: Arguments after ``publish``.
+        offered: Name on the command line -> its datasets.
 
     Raises:
-        UserError: An unknown set, terms not accepted, a secret among the files, or what the Hub refuses.
+        UserError: An unknown dataset, terms not accepted, a secret in the files, or an error of the Hub.
     """
     chosen = _parser(offered).parse_args(list(argv))
-    _named(chosen.repo)
+    _check_repo(chosen.repo)
     publication = chosen.plan(chosen, offered)
     refuse_secrets(publication.items)
     sys.stdout.write(f"{publication}\n")
@@ -49,32 +49,32 @@ def _parser(offered: Offered) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lm-eval-rag publish", description=__doc__)
     kinds = parser.add_subparsers(required=True, metavar="dataset|model")
     dataset = _kind(kinds, "dataset", _dataset)
-    dataset.add_argument("names", nargs="+", metavar="SET", help=f"of {', '.join(offered)}")
-    dataset.add_argument("--accept-terms", action="store_true", help="publish sets whose sources' terms restrict it")
+    dataset.add_argument("names", nargs="+", metavar="SET", help=f"one or more of {', '.join(offered)}")
+    dataset.add_argument("--accept-terms", action="store_true", help="publish sets with restricted sources")
     model = _kind(kinds, "model", _model)
     model.add_argument("folder", type=Path, metavar="DIR", help="the folder of the trained model")
-    model.add_argument("--licence", "--license", help="the Hub's identifier; else what DIR's README.md says")
-    model.add_argument("--base-model", metavar="ORG/NAME", help="Hub id; else what DIR's adapter_config.json says")
+    model.add_argument("--licence", "--license", help="the Hub's identifier (default: from DIR/README.md)")
+    model.add_argument("--base-model", metavar="ORG/NAME", help="Hub id (default: from DIR/adapter_config.json)")
     model.add_argument("--dataset", action="append", default=[], help="Hub id of training data; may be repeated")
     model.add_argument("--results", action="append", default=[], type=Path, metavar="PATH",
-                       help="lm_eval's results of this model: a file or a folder; may be repeated")  # fmt: skip
+                       help="lm_eval's results of this model, a file or a folder; may be repeated")  # fmt: skip
     return parser
 
 
 def _kind(kinds: Any, name: str, plan: Callable[..., Publication]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = kinds.add_parser(name, help=plan.__doc__, description=plan.__doc__)
     parser.add_argument("--repo", required=True, metavar="ORG/NAME")
-    parser.add_argument("--tag", help="name of this version, which users can pin: ORG/NAME@TAG")
-    parser.add_argument("--private", action="store_true", help="make the repository a private one")
-    parser.add_argument("--replace", action="store_true", help="delete the repository's other files")
-    parser.add_argument("--upload", action="store_true", help="publish; without it, show what would be published")
+    parser.add_argument("--tag", help="name of this version; users can pin it as ORG/NAME@TAG")
+    parser.add_argument("--private", action="store_true", help="create a private repository")
+    parser.add_argument("--replace", action="store_true", help="delete all other files of the repository")
+    parser.add_argument("--upload", action="store_true", help="publish; without it, only show what would be published")
     parser.set_defaults(plan=plan)
     return parser
 
 
-def _named(given: str) -> None:
-    if "@" in given or given.count("/") != 1 or not HUB_ID.fullmatch(given):
-        raise UserError(f"--repo {given!r} names no repository. Give ORG/NAME (a version is named by --tag).")
+def _check_repo(repo: str) -> None:
+    if "@" in repo or repo.count("/") != 1 or not HUB_ID.fullmatch(repo):
+        raise UserError(f"--repo {repo!r} is not a repository name. Give ORG/NAME, and the version with --tag.")
 
 
 def _dataset(chosen: argparse.Namespace, offered: Offered) -> Publication:
@@ -82,16 +82,16 @@ def _dataset(chosen: argparse.Namespace, offered: Offered) -> Publication:
     for name in chosen.names:
         if name not in offered:
             raise unknown("set", name, offered)
-    sets = {one.name: one for name in chosen.names for one in offered[name]}
-    terms.check({name: one.sources.values() for name, one in sets.items()}, accepted=chosen.accept_terms)
-    folders = {name: cache_dir() / one.build() for name, one in sets.items()}
+    sets = {dataset.name: dataset for name in chosen.names for dataset in offered[name]}
+    terms.check({name: dataset.sources.values() for name, dataset in sets.items()}, accepted=chosen.accept_terms)
+    folders = {name: cache_dir() / dataset.build() for name, dataset in sets.items()}
     metas = {name: json.loads((folder / "meta.json").read_text(encoding="utf-8")) for name, folder in folders.items()}
-    card = dataset_card({name: (one, metas[name]) for name, one in sets.items()}, chosen.repo, chosen.tag)
+    card = dataset_card({name: (dataset, metas[name]) for name, dataset in sets.items()}, chosen.repo, chosen.tag)
     items = [Item.of(CARD, card.encode())]
-    for name, folder in folders.items():  # what the set is made of, and no index that lies beside it
+    for name, folder in folders.items():  # only the files of the dataset, without indexes in the same folder
         items += [Item.of(f"{name}/{file}", folder / file) for file in ("meta.json", CARD, *metas[name]["files"])]
-    made = ", ".join(f"{name} ({meta['hash']})" for name, meta in metas.items())
-    return _publication(chosen, items, f"Publish {made}")
+    versions = ", ".join(f"{name} ({meta['hash']})" for name, meta in metas.items())
+    return _publication(chosen, items, f"Publish {versions}")
 
 
 def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
@@ -100,7 +100,7 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     folder, note = chosen.folder.resolve(), _finished(chosen.folder)
     results = [*(measured.from_note(note) if note else ()), *measured.from_files(chosen.results, folder, chosen.repo)]
     base = chosen.base_model or base_model(folder)
-    known = [one for task in (note.tasks if note else ()) if task in offered for one in offered[task]]
+    known = [dataset for task in (note.tasks if note else ()) if task in offered for dataset in offered[task]]
     about = About(
         folder=folder,
         repo=chosen.repo,
@@ -112,29 +112,29 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
         datasets=chosen.dataset,
         trained_on=known,
     )
-    made = {item.path: item for item in items}
-    made[CARD] = Item.of(CARD, model_card(about).encode())
-    if base and (config := made.get("adapter_config.json")):
-        made[config.path] = _with_base(config, folder, base)
+    by_path = {item.path: item for item in items}
+    by_path[CARD] = Item.of(CARD, model_card(about).encode())
+    if base and (config := by_path.get("adapter_config.json")):
+        by_path[config.path] = _with_base(config, folder, base)
     kind = f"{note.mode} {note.kind}" if note else "model"
-    return _publication(chosen, [made[path] for path in sorted(made)], f"Publish {kind} {folder.name}", left_out)
+    return _publication(chosen, [by_path[path] for path in sorted(by_path)], f"Publish {kind} {folder.name}", left_out)
 
 
 def _finished(folder: Path) -> Note | None:
     note = read_note(folder)
     if note and note.results.get("finished") is False:
         raise UserError(
-            f"The training in {folder} is not finished. Run its command again: it goes on where it stopped."
+            f"The training in {folder} is not finished. Run its command again; it resumes where it stopped."
         )
     return note
 
 
 def _with_base(config: Item, folder: Path, base: str) -> Item:
-    """An adapter's configuration that names its base model by its Hub id."""
-    given = json.loads((folder / config.path).read_text(encoding="utf-8"))
-    if given.get("base_model_name_or_path") == base:
+    """An adapter's configuration with the Hub id of its base model."""
+    settings = json.loads((folder / config.path).read_text(encoding="utf-8"))
+    if settings.get("base_model_name_or_path") == base:
         return config
-    return Item.of(config.path, json.dumps({**given, "base_model_name_or_path": base}, indent=2).encode())
+    return Item.of(config.path, json.dumps({**settings, "base_model_name_or_path": base}, indent=2).encode())
 
 
 def _publication(

@@ -1,4 +1,4 @@
-"""Which sources may be passed on: their licences as the Hub names them, and those that need the user's consent."""
+"""Which sources may be redistributed: open licences by the Hub's identifiers; all others need the user's consent."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.data.sources import Source
 
-# how a manifest's licence begins -> the Hub's identifier; these let anyone pass the data on
+# start of a manifest's licence -> the Hub's identifier; these licences allow redistribution
 OPEN = {"CC0": "cc0-1.0", "CC BY 4.0": "cc-by-4.0", "CC BY 2.5": "cc-by-2.5", "CC BY": "cc", "MIT": "mit",
         "Apache-2.0": "apache-2.0"}  # fmt: skip
-OURS = "apache-2.0"  # of what has no source but this project
+OURS = "apache-2.0"  # licence of data that this project created
 
 
 def identifier(source: Source) -> str | None:
-    """The Hub's identifier of an open licence; None where the licence is another, is unknown, or terms restrict it."""
+    """The Hub's identifier of an open licence; None for other or unknown licences, and if terms restrict the use."""
     if "only" in source.terms.lower():
         return None
     begins = (name for name in OPEN if re.match(rf"{re.escape(name)}(?![\w.-])", source.licence))
@@ -24,37 +24,37 @@ def identifier(source: Source) -> str | None:
 
 
 def restricted(sources: Iterable[Source]) -> list[Source]:
-    """The sources whose licence or terms do not let everybody pass them on, in their order."""
+    """The sources whose licence or terms restrict redistribution, in input order."""
     return [source for source in sources if identifier(source) is None]
 
 
 def check(sets: Mapping[str, Iterable[Source]], *, accepted: bool) -> None:
-    """Refuse sets of restricted sources unless the user accepted their terms.
+    """Refuse sets with restricted sources unless the user accepted their terms.
 
     Raises:
-        UserError: Names the sets and the terms.
+        UserError: Terms were not accepted; the message has the sets and their terms.
     """
-    held = {name: said for name, sources in sets.items() if (said := statements(restricted(sources)))}
-    if held and not accepted:
-        what = "; ".join(f"{name} ({', '.join(said)})" for name, said in held.items())
+    by_set = {name: texts for name, sources in sets.items() if (texts := statements(restricted(sources)))}
+    if by_set and not accepted:
+        listed = "; ".join(f"{name} ({', '.join(texts)})" for name, texts in by_set.items())
         raise UserError(
-            f"The terms of these sets' sources do not let everybody pass them on: {what}. Leave them out, or, if you "
-            "have read the terms and they allow what you plan, add --accept-terms; the card then says so. Consider "
+            f"The terms of these sets' sources restrict redistribution: {listed}. Leave these sets out. Or read the "
+            "terms and, if they allow what you plan, add --accept-terms; the card then has a warning. Consider "
             "--private."
         )
 
 
 def statements(sources: Iterable[Source]) -> list[str]:
-    """What the manifests say of the sources, each statement once: ``licence: terms``."""
+    """``licence: terms`` of the sources, without duplicates."""
     return list(dict.fromkeys(f"{source.licence}: {source.terms}" for source in sources))
 
 
 def licence(sources: Iterable[Source]) -> dict[str, Any]:
-    """The licence keys of a dataset card's front matter."""
+    """The licence keys for a dataset card's front matter."""
     sources = list(sources)
-    if held := restricted(sources):
-        research = any("research" in source.terms for source in held)
+    if closed := restricted(sources):
+        research = any("research" in source.terms for source in closed)
         name = "research-only" if research else "not-stated"
         return {"license": "other", "license_name": name, "license_link": "README.md"}
-    found = sorted({found for source in sources if (found := identifier(source))}) or [OURS]
-    return {"license": found[0] if len(found) == 1 else found}
+    identifiers = sorted({id_ for source in sources if (id_ := identifier(source))}) or [OURS]
+    return {"license": identifiers[0] if len(identifiers) == 1 else identifiers}

@@ -1,4 +1,4 @@
-"""A publication as it would be, in words; and its upload, as one commit and, if wanted, a tag."""
+"""A publication: its description for the dry run, and its upload as one commit and an optional tag."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ KEPT = (".gitattributes",)  # the Hub's own file
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What is to be published.
+    """A publication.
 
     Args:
         repo: ``ORG/NAME``.
-        kind: Of the repository.
-        items: Every file, the card among them.
-        message: Of the commit.
-        tag: For this version, or None.
+        kind: Type of the repository.
+        items: All files, including the card.
+        message: Commit message.
+        tag: Tag of this version, or None.
         private: Whether a new repository is private.
-        replace: Whether the repository's other files are deleted.
-        left_out: Files that lie there but are not published.
+        replace: Whether to delete all other files of the repository.
+        left_out: Files in the folder that are not published.
     """
 
     repo: str
@@ -60,27 +60,27 @@ class Publication:
 
 
 def upload(publication: Publication) -> str:
-    """Publish and return the address of the commit.
+    """Publish, and return the URL of the commit.
 
-    The repository is made if need be. Big files are sent first; those that arrived are not sent again by a second try.
-    The version itself is one commit, so it is there whole or not at all.
+    The repository is created if needed. Large files are uploaded first, and a second attempt does not upload them
+    again. The version is one commit, so it is published completely or not at all.
 
     Raises:
-        UserError: No token or one that may not write; the tag exists; the repository holds other files; the repository
-            is public though a private one was asked for; the Hub could not be reached or broke off.
+        UserError: No token, or a token without write access; the tag exists; the repository has other files; the
+            repository is public but ``private`` is set; the Hub could not be reached or the connection was lost.
     """
     from huggingface_hub import HfApi, get_token
 
     if get_token() is None:
-        raise UserError(f"To publish {publication.repo}, the Hub must know who you are. {LOG_IN}")
+        raise UserError(f"Publishing {publication.repo} needs a token of the Hub. {LOG_IN}")
     expected: tuple[type[Exception], ...] = (*failures(), RuntimeError)
     try:
         return _upload(HfApi(), publication)
     except expected as error:
-        hidden = error.__cause__ if isinstance(error, RuntimeError) else None  # what cut off a big file
+        cause = error.__cause__ if isinstance(error, RuntimeError) else None  # of an interrupted large upload
         raise UserError(
-            f"{explained(hidden or error, publication.repo, kind=publication.kind)} Big files that arrived are not "
-            "sent again. The version itself is one commit: it is there whole or not at all."
+            f"{explained(cause or error, publication.repo, kind=publication.kind)} Large files that were uploaded are "
+            "not sent again. The version is one commit, so it is published completely or not at all."
         ) from None
 
 
@@ -99,7 +99,7 @@ def _upload(api: Any, publication: Publication) -> str:
 
 
 def _others(api: Any, publication: Publication) -> list[str]:
-    """Files of the repository that this publication does not replace; the repository is made where it is not there."""
+    """Files of the repository that are not in this publication; creates the repository if it does not exist."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     repo, kind = publication.repo, publication.kind
@@ -109,16 +109,16 @@ def _others(api: Any, publication: Publication) -> list[str]:
         api.create_repo(repo, repo_type=kind, private=publication.private, exist_ok=True)
         return []
     if publication.private and not info.private:
-        raise UserError(f"The {kind} repository {repo} is public already. Leave out --private, or take another --repo.")
+        raise UserError(f"The {kind} repository {repo} is already public. Leave out --private, or use another --repo.")
     tags = [tag.name for tag in api.list_repo_refs(repo, repo_type=kind).tags]
     if publication.tag in tags:
-        raise UserError(f"{repo} has a tag {publication.tag!r} already, and a version does not change. Take another.")
+        raise UserError(f"{repo} already has the tag {publication.tag!r}, and versions do not change. Use another tag.")
     published = {item.path for item in publication.items}
     others = sorted({file.rfilename for file in info.siblings or ()} - published - set(KEPT))
     if others and not publication.replace:
         raise UserError(
-            f"The {kind} repository {repo} holds files that are not of this publication: {', '.join(others[:10])}"
-            f"{' ...' if others[10:] else ''}. Take another --repo, or add --replace to delete them in the same commit."
+            f"The {kind} repository {repo} contains files that are not in this publication: {', '.join(others[:10])}"
+            f"{' ...' if others[10:] else ''}. Use another --repo, or add --replace to delete them in the same commit."
         )
     return others
 

@@ -1,9 +1,9 @@
-"""Queries built by rules from the entities that a model found in a question: the published knowledge-graph baseline.
+"""Calls built by rules from the entities that a model finds in a question: the published knowledge-graph baseline.
 
-A model is asked for the domain and a few fields (:data:`FIELDS`); rules turn these into calls. The baseline of
-facebookresearch/CRAG has rules for films and the encyclopedia alone and takes the first hit of a search. Here the
-other three domains have rules too, written from its list of fields, and a hit must be like the name
-(:func:`~lm_eval_rag.harness.kg.matching.closest`), else the first one is taken.
+The model names the domain and a few fields (:data:`FIELDS`); rules turn these into calls. The baseline of
+facebookresearch/CRAG only has rules for films and the encyclopedia, and takes the first hit of a search. Here the other
+three domains have rules too, written from its list of fields, and the hit whose name is closest is taken
+(:func:`~lm_eval_rag.harness.kg.matching.closest`), or the first one if no name is close.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lm_eval_rag.harness.core.types import Plan
-from lm_eval_rag.harness.kg.facts import Found, Gathering, json_values, rows
+from lm_eval_rag.harness.kg.facts import Collector, GraphFacts, json_values, table_rows
 from lm_eval_rag.harness.kg.matching import closest, day_of, names_of
 from lm_eval_rag.harness.kg.names import normal
 
 MOST_FILMS = 20  # looked up by id for one person or year
-DAYS = 5  # trading days up to the day asked about
+DAYS = 5  # trading days up to the date in question
 MOST_GAMES = 30
 BULKY = ("raw_mediawiki",)
 
@@ -71,28 +71,28 @@ Fields = Mapping[str, Any]
 
 
 def read_fields(text: str) -> dict[str, Any]:
-    """The first JSON object with a domain that a model wrote; {} when there is none."""
+    """The first JSON object with a domain in a model's reply; {} if there is none."""
     for value in json_values(text):
         if isinstance(value, dict) and isinstance(value.get("domain"), str):
             return value
     return {}
 
 
-def facts_by_rules(fields: Fields, time: str | None = None) -> Plan[Found]:
-    """Look up what the fields of a question ask for.
+def facts_by_rules(fields: Fields, time: str | None = None) -> Plan[GraphFacts]:
+    """Look up what the fields of a question name.
 
     Args:
-        fields: ``domain`` and the fields of :data:`FIELDS`; unknown ones are ignored, and none is trusted.
+        fields: ``domain`` and the fields of :data:`FIELDS`; unknown ones are ignored, and every value is checked.
         time: When the question was asked, for a question that names no date.
     """
-    gathering = Gathering()
+    collector = Collector()
     build = BUILDERS.get(str(fields.get("domain", "")).strip().casefold())
     if build is not None:
-        yield from build(gathering, fields, time)
-    return gathering.found()
+        yield from build(collector, fields, time)
+    return collector.result()
 
 
-def _open(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
+def _open(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     for name in names_of(fields.get("main_entity")):
         hits = yield from into.call("open_search_entity_by_name", query=name)
         if not hits:
@@ -102,7 +102,7 @@ def _open(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
         into.add(entity, {key: value for key, value in (record or {}).items() if key not in BULKY})
 
 
-def _movie(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
+def _movie(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     for name in names_of(fields.get("movie_name")):
         hits = yield from into.call("movie_get_movie_info", movie_name=name)
         _add_aspect(into, _best(name, hits, "title"), "title", fields.get("movie_aspect"))
@@ -116,13 +116,13 @@ def _movie(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
         else:
             _add_aspect(into, person, "name", aspect)
     for year in names_of(fields.get("year")):
-        known = (yield from into.call("movie_get_year_info", year=year)) or {}
-        into.add(f"{year} oscar_awards", known.get("oscar_awards"))
-        titles = yield from _titles(into, known.get("movie_list") or [])
-        into.add(f"{year} films ({len(known.get('movie_list') or [])})", titles)
+        record = (yield from into.call("movie_get_year_info", year=year)) or {}
+        into.add(f"{year} oscar_awards", record.get("oscar_awards"))
+        titles = yield from _titles(into, record.get("movie_list") or [])
+        into.add(f"{year} films ({len(record.get('movie_list') or [])})", titles)
 
 
-def _titles(into: Gathering, ids: list[Any]) -> Plan[list[str]]:
+def _titles(into: Collector, ids: list[Any]) -> Plan[list[str]]:
     titles = []
     for number in ids[:MOST_FILMS]:
         film = yield from into.call("movie_get_movie_info_by_id", movie_id=number)
@@ -131,23 +131,23 @@ def _titles(into: Gathering, ids: list[Any]) -> Plan[list[str]]:
 
 
 def _best(name: str, hits: list[dict[str, Any]] | None, key: str) -> dict[str, Any]:
-    """The hit that the name means, else the first; {} without hits."""
+    """The hit with the closest name, or the first one; {} without hits."""
     if not hits:
         return {}
     names = [str(hit.get(key, "")) for hit in hits]
-    meant = closest(name, names)
-    return hits[names.index(meant) if meant is not None else 0]
+    match = closest(name, names)
+    return hits[names.index(match) if match is not None else 0]
 
 
-def _add_aspect(into: Gathering, record: dict[str, Any], key: str, aspect: Any) -> None:
-    """The aspect of a record or, for one it does not have, its short fields."""
+def _add_aspect(into: Collector, record: dict[str, Any], key: str, aspect: Any) -> None:
+    """The aspect of a record, or its short fields if it does not have that aspect."""
     if isinstance(aspect, str) and aspect in record:
         into.add(f"{record.get(key)} {aspect}", record[aspect])
     elif record:
         into.add(str(record.get(key)), {k: v for k, v in record.items() if not isinstance(v, list)})
 
 
-def _finance(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
+def _finance(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     metric = str(fields.get("metric")).strip().casefold()
     function = METRICS.get(metric) or HISTORIES.get(metric, "finance_get_info")
     for name in names_of(fields.get("market_identifier")):
@@ -168,46 +168,46 @@ def _finance(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
 
 
 def _until(dated: dict[str, Any], day: str | None) -> dict[str, Any]:
-    """The last entries up to a day, a month's or a year's end; without a day, the last ones."""
+    """The last entries up to the end of a day, a month or a year; without a date, the last ones."""
     stamps = sorted(stamp for stamp in dated if day is None or stamp[: len(day)] <= day)
     return {stamp: dated[stamp] for stamp in stamps[-DAYS:]}
 
 
-def _music(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
+def _music(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     kinds = (("artist", ARTIST), ("song", SONG))
     for kind, functions in kinds:
         aspect = str(fields.get(f"{kind}_aspect")).strip().casefold()
         function = functions.get({"auther": "author", "members": "member"}.get(aspect, aspect))
         for name in names_of(fields.get(f"{kind}_name")) if function else []:
             hits = yield from into.call(f"music_search_{kind}_entity_by_name", **{f"{kind}_name": name})
-            meant = closest(name, hits or []) or next(iter(hits or []), name)
+            match = closest(name, hits or []) or next(iter(hits or []), name)
             key = "band_name" if function == "music_get_members" else f"{kind}_name"
-            into.add(f"{meant} {aspect}", (yield from into.call(function or "", **{key: meant})))
+            into.add(f"{match} {aspect}", (yield from into.call(function or "", **{key: match})))
 
 
-def _sports(into: Gathering, fields: Fields, time: str | None) -> Plan[None]:
+def _sports(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     nba = "nba" in str(fields.get("tournament")).casefold()
     function = GAMES.get("basketball" if nba else str(fields.get("sport_type")).strip().casefold())
     day = day_of(fields.get("datetime"), time)
     if function is None or day is None:
         return
     for team in names_of(fields.get("team")):
-        games = rows((yield from into.call(function, date=day, team_name=team)))
+        games = table_rows((yield from into.call(function, date=day, team_name=team)))
         if not games:  # the API has no search for teams: look through all games of the day
-            everyone = rows((yield from into.call(function, date=day)))
+            everyone = table_rows((yield from into.call(function, date=day)))
             games = [game for game in everyone if _plays(team, game)]
         into.add(f"{team} games {day}", [_short(game) for game in games[:MOST_GAMES]])
 
 
 def _plays(team: str, game: dict[str, Any]) -> bool:
-    """Whether all words of a team's name are in one of the game's."""
+    """Whether all words of a team's name are in the name of one of the game's teams."""
     words = set(normal(team).split())
-    named = [game.get(key) or "" for key in ("team_name_home", "team_name_away", "opponent")]
-    return any(words <= set(normal(str(name)).split()) for name in (*named, *_soccer_team(game)))
+    names = [game.get(key) or "" for key in ("team_name_home", "team_name_away", "opponent")]
+    return any(words <= set(normal(str(name)).split()) for name in (*names, *_soccer_team(game)))
 
 
 def _soccer_team(game: dict[str, Any]) -> list[str]:
-    """The third part of a soccer row's name, which is its team."""
+    """The team: the third part of a soccer row's name."""
     return str(game["key"]).split("', '")[2:3]
 
 
@@ -215,7 +215,7 @@ def _short(game: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in game.items() if value is not None and not key.endswith(("_id", "_pct"))}
 
 
-BUILDERS: Mapping[str, Callable[[Gathering, Fields, str | None], Plan[None]]] = {
+BUILDERS: Mapping[str, Callable[[Collector, Fields, str | None], Plan[None]]] = {
     "encyclopedia": _open,
     "open": _open,
     "other": _open,

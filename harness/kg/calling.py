@@ -1,7 +1,7 @@
-"""Function calling: what a model is told, and its answer read, checked and run (arXiv:2408.05141, 4.5 and D.4).
+"""Function calling: the functions as a model sees them, and its reply parsed, checked and run.
 
-The model answers with a JSON list of calls. Nothing that it writes is run as it is: a call must name a function of the
-table and carry arguments that fit it; the others are refused with the reason, and no more than a few run.
+See arXiv:2408.05141, 4.5 and D.4. The model replies with a JSON list of calls. A call runs only if it names a function
+of the table and its arguments fit; other calls are refused with the reason. The number of calls is limited.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.core.types import Plan
-from lm_eval_rag.harness.kg.facts import Found, Gathering, json_values
+from lm_eval_rag.harness.kg.facts import Collector, GraphFacts, json_values
 from lm_eval_rag.harness.kg.functions import (
     DOMAINS,
     FUNCTIONS,
@@ -26,7 +26,7 @@ from lm_eval_rag.harness.kg.functions import (
     usage,
 )
 
-MOST = 8  # calls of one answer that are run
+MOST = 8  # calls of one reply
 NAMES = ("function_name", "function", "name", "tool")
 ARGUMENTS = ("args", "arguments", "parameters", "params")
 LISTS = ("calls", "function_calls", "tool_calls")
@@ -34,14 +34,14 @@ LISTS = ("calls", "function_calls", "tool_calls")
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls that may run, each once, and why the others may not."""
+    """Calls that may run, each once, and why others were refused."""
 
     calls: tuple[Lookup, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 def signatures(domains: Iterable[str] = DOMAINS) -> list[dict[str, Any]]:
-    """The functions of some domains as JSON schemas, in the form that chat APIs take as tools.
+    """The functions of some domains as JSON schemas, in the form of a chat API's tools.
 
     Raises:
         UserError: There is no such domain.
@@ -54,16 +54,16 @@ def signatures(domains: Iterable[str] = DOMAINS) -> list[dict[str, Any]]:
 
 
 def listing(domains: Iterable[str] = DOMAINS) -> str:
-    """The same for a prompt: one line a function, ``name(parameters): what it is for``."""
+    """The functions of some domains for a prompt: one line each, ``name(parameters): what it is for``."""
     functions = [FUNCTIONS[schema["function"]["name"]] for schema in signatures(domains)]
     return "\n".join(f"{usage(function)}: {function.about}" for function in functions)
 
 
 def read_calls(text: str, most: int = MOST) -> Calls:
-    """The calls in a model's answer.
+    """The calls in a model's reply.
 
-    Read are a list, an object with such a list, or single objects; the name and the arguments may be under any of the
-    usual keys, the arguments by name or in order. At most ``most`` are kept; what is beyond is refused.
+    The reply may hold a list, an object with such a list, or single objects. The name and the arguments may have any of
+    the usual keys, and arguments may be by name or in order. Calls beyond ``most`` are refused.
     """
     calls: dict[Lookup, None] = {}
     refused: list[str] = []
@@ -80,16 +80,16 @@ def read_calls(text: str, most: int = MOST) -> Calls:
     return Calls(tuple(calls), tuple(refused))
 
 
-def facts_by_calls(calls: Calls) -> Plan[Found]:
-    """Run the calls of a model's answer."""
-    gathering = Gathering()
-    gathering.failures += calls.refused
+def facts_by_calls(calls: Calls) -> Plan[GraphFacts]:
+    """Run the calls of a model's reply."""
+    collector = Collector()
+    collector.failures += calls.refused
     for call in calls.calls:
         arguments = dict(call.arguments)
         shown = ", ".join(str(value) for value in arguments.values())
-        value = yield from gathering.call(call.function, **arguments)
-        gathering.add(f"{call.function}({shown})", value)
-    return gathering.found()
+        value = yield from collector.call(call.function, **arguments)
+        collector.add(f"{call.function}({shown})", value)
+    return collector.result()
 
 
 def _items(value: Any) -> list[Any]:
@@ -102,23 +102,23 @@ def _items(value: Any) -> list[Any]:
 def _call(item: Any) -> Lookup:
     if isinstance(item, dict) and isinstance(item.get("function"), dict):  # {"type": "function", "function": {...}}
         item = item["function"]
-    name = _first(item, NAMES)
+    name = _first_of(item, NAMES)
     if not isinstance(name, str):
-        raise UserError(f"No call: {str(item)[:100]!r}. Write objects with function_name and args.")
+        raise UserError(f"Not a call: {str(item)[:100]!r}. Write objects with function_name and args.")
     function = function_named(name.strip())
-    arguments = bind_arguments(function, _arguments(_first(item, ARGUMENTS)))
+    arguments = bind_arguments(function, _arguments(_first_of(item, ARGUMENTS)))
     return Lookup(function.name, tuple(sorted(arguments.items())))
 
 
-def _arguments(given: Any) -> Mapping[str, Any] | list[Any]:
-    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):  # arguments as a JSON text, as chat APIs send them
-        given = next(json_values(given), given)
-    if given is None:
+def _arguments(value: Any) -> Mapping[str, Any] | list[Any]:
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):  # arguments as a JSON text, as chat APIs send them
+        value = next(json_values(value), value)
+    if value is None:
         return []
-    return given if isinstance(given, dict | list) else [given]
+    return value if isinstance(value, dict | list) else [value]
 
 
-def _first(item: Any, keys: Iterable[str]) -> Any:
+def _first_of(item: Any, keys: Iterable[str]) -> Any:
     return next((item[key] for key in keys if key in item), None) if isinstance(item, dict) else None
 
 

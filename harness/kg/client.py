@@ -1,4 +1,4 @@
-"""A client for the mock API's server: POST with JSON, many calls at once, every call bounded in time."""
+"""A client of the mock API's server: POST with JSON, many calls at once, each with a time limit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lm_eval_rag.harness.kg.functions import bind_arguments, body, function_name
 
 MAX_REPLY = 64 << 20  # bytes; the longest real reply known (a day of minute prices) has a quarter of a megabyte
 CHUNK = 1 << 16
-NOT_HERE = 501  # what our server says of a function without data
+NO_DATA = 501  # our server's status for a function without data
 LONGEST_PAUSE = 10.0  # seconds, whatever Retry-After says
 
 
 class _TryAgainError(Exception):
-    """What another try may mend; ``pause`` is what the server asked for, in seconds."""
+    """A failure that may go away; ``pause`` is the server's wish, in seconds."""
 
     def __init__(self, what: str, pause: float = 0.0) -> None:
         super().__init__(what)
@@ -35,11 +35,11 @@ class HttpGraph:
     Args:
         url: Its address, such as ``http://localhost:8000``.
         concurrency: Calls in flight at once.
-        timeout: Seconds that one try may take as a whole, from the connection to the reply's last byte.
-        tries: Tries of a call that meets 429, 5xx (but 501), a broken connection, a time-out, a cut reply or one that
-            is not the JSON object ``{"result": ...}``; any other status fails at once.
-        pause: Seconds before the second try; doubled before each further one, at least what Retry-After says, at
-            most 10.
+        timeout: Seconds of one try, from the connection to the last byte of the reply.
+        tries: Tries of a call. Another try follows the statuses 429 and 5xx (but not 501), a broken connection, a
+            timeout, and a reply that is cut or is not the JSON object ``{"result": ...}``; other statuses fail at once.
+        pause: Seconds before the second try, doubled before each later one; at least the server's Retry-After, at most
+            10.
     """
 
     url: str
@@ -51,7 +51,7 @@ class HttpGraph:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UserError(f"kg={self.url!r} is no address: give http://HOST:PORT or https://HOST.")
+            raise UserError(f"kg={self.url!r} is not an address: give http://HOST:PORT or https://HOST.")
         at_least("concurrency", self.concurrency)
         at_least("tries", self.tries)
 
@@ -61,28 +61,28 @@ class HttpGraph:
         return f"kg {self.url.rstrip('/')}"
 
     def call(self, calls: Sequence[Lookup]) -> list[Any | CallError]:
-        """The reply to each call, in order; a CallError for one that is not allowed or failed every time."""
+        """The reply to each call, in order; a CallError for a call that is not allowed or failed every time."""
         if not calls:
             return []
-        with ThreadPoolExecutor(1) as apart:  # the caller may have an event loop of its own (a notebook)
-            return apart.submit(asyncio.run, self._call_all(calls)).result()
+        with ThreadPoolExecutor(1) as pool:  # the caller may have an event loop of its own (a notebook)
+            return pool.submit(asyncio.run, self._call_all(calls)).result()
 
     async def _call_all(self, calls: Sequence[Lookup]) -> list[Any | CallError]:
         import aiohttp
 
-        room = asyncio.Semaphore(self.concurrency)
+        slots = asyncio.Semaphore(self.concurrency)
         limit = aiohttp.ClientTimeout(total=self.timeout)
         connector = aiohttp.TCPConnector(limit=self.concurrency)
         async with aiohttp.ClientSession(timeout=limit, connector=connector) as session:
-            return list(await asyncio.gather(*(self._call_one(session, room, call) for call in calls)))
+            return list(await asyncio.gather(*(self._call_one(session, slots, call) for call in calls)))
 
-    async def _call_one(self, session: Any, room: asyncio.Semaphore, call: Lookup) -> Any | CallError:
+    async def _call_one(self, session: Any, slots: asyncio.Semaphore, call: Lookup) -> Any | CallError:
         try:
             function = function_named(call.function)
             sent = body(function, bind_arguments(function, dict(call.arguments)))
         except UserError as error:
             return CallError(str(error))
-        async with room:
+        async with slots:
             for attempt in range(self.tries):
                 try:
                     return await self._once(session, self.url.rstrip("/") + function.path, sent)
@@ -90,19 +90,19 @@ class HttpGraph:
                     failure = error
                 if attempt + 1 < self.tries:
                     await asyncio.sleep(min(LONGEST_PAUSE, max(failure.pause, self.pause * 2**attempt)))
-        return CallError(f"{function.name}: {self.url} failed {self.tries} times, at last with: {failure}")
+        return CallError(f"{function.name}: {self.url} failed {self.tries} times; last error: {failure}")
 
     async def _once(self, session: Any, address: str, sent: dict[str, Any]) -> Any | CallError:
         """One try.
 
         Raises:
-            _TryAgainError: Another one may do better.
+            _TryAgainError: It failed, and another try may not.
         """
         import aiohttp
 
         try:
             async with session.post(address, json=sent, allow_redirects=False) as response:
-                if response.status == 429 or (response.status >= 500 and response.status != NOT_HERE):
+                if response.status == 429 or (response.status >= 500 and response.status != NO_DATA):
                     raise _TryAgainError(f"status {response.status}", _seconds(response.headers.get("Retry-After")))
                 content = await _read(response)
                 if content is not None and response.status != 200:
@@ -117,7 +117,7 @@ class HttpGraph:
 
 
 async def _read(response: Any) -> bytes | None:
-    """The reply's content, or None when it is too long, of which no more is read."""
+    """The reply's content; None if it is too long, and then the rest is not read."""
     parts, size = [], 0
     async for part in response.content.iter_chunked(CHUNK):
         parts.append(part)
@@ -131,14 +131,14 @@ def _result(content: bytes) -> Any:
     try:
         reply = json.loads(content)
     except (ValueError, RecursionError):
-        raise _TryAgainError(f"no JSON: {content[:80]!r}") from None
+        raise _TryAgainError(f"not JSON: {content[:80]!r}") from None
     if not isinstance(reply, dict) or "result" not in reply:
-        raise _TryAgainError(f"no object with a 'result': {content[:80]!r}")
+        raise _TryAgainError(f"not an object with a 'result': {content[:80]!r}")
     return reply["result"]
 
 
 def _seconds(retry_after: str | None) -> float:
     try:
         return max(0.0, float(retry_after or 0))
-    except ValueError:  # a date: our own pause will do
+    except ValueError:  # a date; our own pause is used
         return 0.0

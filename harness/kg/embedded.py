@@ -1,8 +1,8 @@
-"""The 38 functions on a folder of the official files, so that no server is needed.
+"""The 38 functions on a folder of the official files, without a server.
 
-The folder is what ``mock_api/cragkg`` is in facebookresearch/CRAG: ``finance``, ``movie``, ``music``, ``open`` and
-``sports``. A file is opened when a function first needs it, and a function whose file is missing says so. Names
-that are given are only ever compared with names in the files: no path and no SQL is made of them.
+The folder has the layout of ``mock_api/cragkg`` in facebookresearch/CRAG: ``finance``, ``movie``, ``music``, ``open``
+and ``sports``. A file is opened when a function first needs it, and a function whose file is missing says so. Arguments
+are only compared with names in the files; they never become part of a path or of SQL.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ DOMAINS: dict[str, Callable[[Path], Any]] = {
     "open": Open,
     "sports": Sports,
 }
-HASHED_WHOLE = 64 << 20  # bytes; of a larger file the fingerprint takes size and time, since hashing 4 GB takes long
-DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError)  # what a file of another layout causes
+HASHED_WHOLE = 64 << 20  # bytes; larger files enter the fingerprint by size and time, because hashing 4 GB is slow
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError)  # raised for other layouts
 
 
 class EmbeddedGraph:
@@ -49,7 +49,7 @@ class EmbeddedGraph:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise UserError(f"kg={str(folder)!r} is no folder: give the one that holds finance, movie, music, ...")
+            raise UserError(f"kg={str(folder)!r} is not a folder: give the one that holds finance, movie, music, ...")
         self.folder = folder
         self._domains = {name: make(folder) for name, make in DOMAINS.items()}
         self._broken: dict[str, CallError] = {}
@@ -59,16 +59,16 @@ class EmbeddedGraph:
     def fingerprint(self) -> str:
         """Hash over the names and contents of the graph's files."""
         digest = sha256()
-        found = [path for domain in DOMAINS for path in (self.folder / domain).rglob("*")]
-        for path in sorted(path for path in (*found, self.folder / COMPANIES[1]) if path.is_file()):
+        paths = [path for domain in DOMAINS for path in (self.folder / domain).rglob("*")]
+        for path in sorted(path for path in (*paths, self.folder / COMPANIES[1]) if path.is_file()):
             digest.update(str(path.relative_to(self.folder)).encode(errors="replace"))
-            known = path.stat()
-            small = known.st_size <= HASHED_WHOLE
-            digest.update(path.read_bytes() if small else f"{known.st_size} {known.st_mtime_ns}".encode())
+            about = path.stat()
+            small = about.st_size <= HASHED_WHOLE
+            digest.update(path.read_bytes() if small else f"{about.st_size} {about.st_mtime_ns}".encode())
         return f"kg {digest.hexdigest()[:16]}"
 
     def call(self, calls: Sequence[Lookup]) -> list[Any | CallError]:
-        """The reply to each call, in order; a CallError for one that is not allowed or has no data."""
+        """The reply to each call, in order; a CallError for a call that is not allowed or has no data."""
         return [self._call_one(call) for call in calls]
 
     def _call_one(self, call: Lookup) -> Any | CallError:

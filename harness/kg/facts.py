@@ -1,4 +1,4 @@
-"""What the knowledge graph said about a question: facts with a label, and the calls that failed."""
+"""What the knowledge graph knows about a question: facts with a label, and the calls that failed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Fact:
     """One piece of a reply.
 
     Args:
-        about: What it says something of: an entity and, mostly, an aspect of it.
-        value: What it says; JSON-able.
+        about: The entity and, usually, one aspect of it.
+        value: JSON-able.
     """
 
     about: str
@@ -31,22 +31,22 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Facts, in the order in which they were asked for, and why calls failed or were refused."""
+class GraphFacts:
+    """Facts in the order of the calls, and why calls failed or were refused."""
 
     facts: tuple[Fact, ...] = ()
     failures: tuple[str, ...] = ()
 
 
-class Gathering:
-    """Collects facts while a plan runs; a failed call is noted, and the plan goes on without it."""
+class Collector:
+    """Collects facts while a plan runs; a failed call is recorded, and the plan goes on without it."""
 
     def __init__(self) -> None:
         self.facts: list[Fact] = []
         self.failures: list[str] = []
 
     def call(self, function: str, **arguments: Any) -> Plan[Any]:
-        """The reply, None when the call failed."""
+        """The reply, None if the call failed."""
         try:
             return (yield from lookup(function, **arguments))
         except CallError as error:
@@ -54,27 +54,27 @@ class Gathering:
             return None
 
     def add(self, about: str, value: Any) -> None:
-        """Keep a fact; a value that says nothing is left out."""
+        """Keep a fact, once; an empty value is left out."""
         if value not in (None, [], {}, "") and Fact(about, value) not in self.facts:
             self.facts.append(Fact(about, value))
 
-    def found(self) -> Found:
-        """All of it."""
-        return Found(tuple(self.facts), tuple(dict.fromkeys(self.failures)))
+    def result(self) -> GraphFacts:
+        """All facts and failures."""
+        return GraphFacts(tuple(self.facts), tuple(dict.fromkeys(self.failures)))
 
 
-def rows(table: dict[str, dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """The rows of a table by column (what the sports functions return), each with its name under ``key``."""
+def table_rows(table: dict[str, dict[str, Any]] | None) -> list[dict[str, Any]]:
+    """The rows of a table by column, as the sports functions return it, each with its name under ``key``."""
     names = list(next(iter(table.values()), {})) if table else []
     return [{"key": name, **{column: cells.get(name) for column, cells in (table or {}).items()}} for name in names]
 
 
 def json_values(text: str, *, longest: int = 20_000, most: int = 200) -> Iterator[Any]:
-    """Every JSON object or list that stands in a text, outermost ones only, from the left.
+    """Every JSON object or list in a text, from the left; inner ones are not repeated.
 
     Args:
-        longest: Characters that are looked at.
-        most: Places at which one is tried to be read, so that a text of brackets takes no quadratic time.
+        longest: Only so many characters are read.
+        most: Limit of attempts, so that a text of brackets does not take quadratic time.
     """
     decoder, text, place = json.JSONDecoder(), text[:longest], 0
     for _ in range(most):

@@ -10,11 +10,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.kg.convert import find
+from lm_eval_rag.harness.kg.guarded_pickles import PickledValues
 from lm_eval_rag.harness.kg.names import NameIndex
-from lm_eval_rag.harness.kg.pickles import read_value
 from lm_eval_rag.harness.kg.sqlite import query
 
-COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is a mirror's name of it
+COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is its name in a mirror
 VALUE = 'SELECT value FROM "unnamed" WHERE key = ?'  # the layout of the package sqlitedict
 
 
@@ -27,6 +27,7 @@ class Finance:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._pickled = PickledValues()
 
     @cached_property
     def _symbols(self) -> dict[str, str]:
@@ -35,7 +36,7 @@ class Finance:
             with path.open(encoding="utf-8", newline="") as file:
                 return {row["Name"]: row["Symbol"] for row in csv.DictReader(file)}
         except (OSError, ValueError, KeyError, csv.Error) as error:
-            raise UserError(f"{path} is no CSV with the columns Name and Symbol ({error}). Fetch it anew.") from None
+            raise UserError(f"{path} is not CSV with the columns Name and Symbol ({error}). Fetch it again.") from None
 
     @cached_property
     def _names(self) -> tuple[list[str], NameIndex]:
@@ -44,14 +45,14 @@ class Finance:
 
     def _value(self, file: str, ticker: str) -> Any:
         path = find(self.folder, f"finance/{file}.sqlite")
-        found = query(path, VALUE, (ticker,)).rows
-        if not found:
+        rows = query(path, VALUE, (ticker,)).rows
+        if not rows:
             return None
-        value = found[0][0]
+        value = rows[0][0]
         if not isinstance(value, bytes):
             return json.loads(value) if isinstance(value, str) else value
         try:
-            return read_value(value, f"{path}, value of {ticker!r}")
+            return self._pickled.read(value, f"{path}, value of {ticker!r}")
         except UserError as error:  # one bad value, not a bad file
             raise CallError(str(error)) from None
 
@@ -89,5 +90,5 @@ class Finance:
         return (self.get_info(ticker_name) or {}).get("forwardPE")
 
     def get_info(self, ticker_name: str) -> Any:
-        """All else known of the company."""
+        """All other data of the company."""
         return self._value("finance_info", ticker_name)

@@ -1,7 +1,7 @@
-"""Rows of a pickled pandas frame, read without pandas from what the inert reader kept.
+"""Rows of a pickled pandas frame, from the stand-ins of :mod:`lm_eval_rag.harness.kg.pickles`, without pandas.
 
-Written from how pandas lays frames out; tried on frames that pandas 1.5, 2.1 and 2.2 pickled (the
-official files are of 2024). Texts that pandas 3 keeps in Arrow's memory are refused.
+Follows the layout of pandas' pickles; tried on frames that pandas 1.5, 2.1 and 2.2 pickled (the official files are of
+2024). Text columns of pandas 3, which are in Arrow's memory, are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ARRAYS = ("_reconstruct", "_frombuffer")
 
 
 def read_frame(file: BinaryIO, what: str) -> list[dict[str, Any]]:
-    """The rows of a pickled frame as JSON-able objects; the levels of its index that have names come first.
+    """The rows of a pickled frame as JSON-able objects; named levels of its index come first.
 
     Raises:
-        UserError: It is no pickle that is read, or no frame.
+        UserError: The pickle is refused, or is not a frame.
     """
     raw = read_inert(file, what)
     try:
@@ -36,7 +36,9 @@ def read_frame(file: BinaryIO, what: str) -> list[dict[str, Any]]:
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{what} is refused: it holds no frame of a known layout ({error}).") from None
+        raise UserError(
+            f"{what} is refused: it does not hold a frame of a known layout ({error}). Fetch the official file."
+        ) from None
 
 
 def _manager(manager: Any) -> tuple[list[Any], tuple[Any, Any]]:
@@ -64,7 +66,7 @@ def _places(placement: Any, what: str) -> list[int]:
 
 
 def _values(values: Any, what: str) -> Any:
-    """An array, or the list of an extension array's values, None where they are missing."""
+    """An array, or the list of an extension array's values, with None for missing ones."""
     if values.name in ARRAYS:
         return array(values, what)
     state = values.state
@@ -77,7 +79,7 @@ def _values(values: Any, what: str) -> Any:
 
 
 def _backed(values: Any, what: str) -> Any:
-    """The array behind dates, texts or categories."""
+    """The array in a column of dates, texts or categories."""
     parts = values.state if isinstance(values.state, tuple) else ()
     inner = next(part for part in parts if isinstance(part, Standin) and part.name in ARRAYS)
     kind = next(part for part in parts if isinstance(part, Standin) and part is not inner)
@@ -90,27 +92,27 @@ def _backed(values: Any, what: str) -> Any:
 
 def _index(index: Any, what: str) -> list[Any]:
     """The values of a flat index."""
-    kept = index.args[1]
-    if "start" in kept:
-        return list(range(kept["start"], kept["stop"], kept["step"]))
-    values = _values(kept["data"], what)
+    parts = index.args[1]
+    if "start" in parts:
+        return list(range(parts["start"], parts["stop"], parts["step"]))
+    values = _values(parts["data"], what)
     return listed(values) if isinstance(values, np.ndarray) else list(values)
 
 
 def _levels(index: Any, what: str) -> tuple[list[Any], list[tuple[Any, ...]]]:
-    """The names of an index's levels (None for a nameless one) and, for each row, its values in them."""
-    kept = index.args[1]
-    if "levels" not in kept:
-        return [kept.get("name")], [(value,) for value in _index(index, what)]
+    """The names of an index's levels (None for a level without name) and the values of each row in them."""
+    parts = index.args[1]
+    if "levels" not in parts:
+        return [parts.get("name")], [(value,) for value in _index(index, what)]
     columns = []
-    for level, codes in zip(_items(kept["levels"]), _items(kept["codes"]), strict=True):
+    for level, codes in zip(_items(parts["levels"]), _items(parts["codes"]), strict=True):
         values = _index(level, what)
         columns.append([None if code < 0 else values[code] for code in array(codes, what).tolist()])
-    return list(_items(kept["names"])), list(zip(*columns, strict=True))
+    return list(_items(parts["names"])), list(zip(*columns, strict=True))
 
 
-def _items(kept: Any) -> list[Any]:
-    """The items of a list, or of the frozen list that pandas keeps levels in."""
-    if isinstance(kept, Standin):
-        return list(kept.args[0]) if kept.args else list(kept.items)  # type: ignore[attr-defined]
-    return list(kept)
+def _items(value: Any) -> list[Any]:
+    """The items of a list, or of the frozen list in which pandas keeps levels."""
+    if isinstance(value, Standin):
+        return list(value.args[0]) if value.args else list(value.items)  # type: ignore[attr-defined]
+    return list(value)

@@ -1,9 +1,9 @@
 """The 38 functions of CRAG's mock API (arXiv:2406.04744; facebookresearch/CRAG, mock_api), in one table.
 
-The client, the embedded backend, our server, function calling and the query language read names, parameters, paths and
-kinds of result from here. Names and parameters are those of the published client; on the wire most single parameters
-are called ``query``. ``recorded`` marks what a recorded response of the real server has been compared with;
-:data:`UNVERIFIED` lists the others, whose behaviour here follows the published sources and our own demo graph alone.
+The client, the embedded backend, our server and function calling read names, parameters, paths and kinds of result from
+here. Names and parameters are those of the published client; on the wire most single parameters
+are called ``query``. ``recorded`` marks functions that were compared with a recorded response of the real server; the
+others follow the published sources, and are tested on our own demo graph only.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Parameter:
 
     Args:
         name: As in the published client.
-        type: ``text``, ``integer``, or ``texts`` (a list of them).
+        type: ``text``, ``integer``, or ``texts`` (a list).
         wire: Its key in the JSON body.
-        required: Whether it must be given; left out, it is None.
-        choices: The only values allowed; () for any.
+        required: Whether it must be given; an optional one is None by default.
+        choices: The allowed values; () for any.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Function:
         group: ``finance``, ``movie``, ``music``, ``open``, ``sports/nba`` or ``sports/soccer``.
         operation: Its name within the group.
         parameters: In the order of the published client.
-        result: What it returns when it finds something: ``columns`` is a table by column, ``dated`` an object by time
-            stamp, ``pair`` a birth and an end date, ``lists`` two lists of equal length. Otherwise None or [].
+        result: Kind of a non-empty result: ``columns`` is a table by column, ``dated`` an object by time stamp,
+            ``pair`` a birth and an end date, ``lists`` two lists of equal length. An empty result is None or [].
         about: What it is for, for a model that chooses among functions.
-        recorded: Whether a recorded response of the real server has been compared with.
+        recorded: Whether it was compared with a recorded response of the real server.
     """
 
     group: str
@@ -67,7 +67,7 @@ class Function:
 
     @property
     def path(self) -> str:
-        """``/finance/get_eps``, under which a server has it."""
+        """``/finance/get_eps``, its path on a server."""
         return f"/{self.group}/{self.operation}"
 
     @property
@@ -162,7 +162,6 @@ _TABLE = (
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _TABLE}
 DOMAINS = ("finance", "movie", "music", "open", "sports")
-UNVERIFIED = tuple(function.name for function in _TABLE if not function.recorded)
 
 
 def function_named(name: str) -> Function:
@@ -176,23 +175,23 @@ def function_named(name: str) -> Function:
     return FUNCTIONS[name]
 
 
-def bind_arguments(function: Function, given: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """The arguments of a call by parameter name, checked; those that are left out are not in it.
+def bind_arguments(function: Function, arguments: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """The arguments of a call by parameter name, checked, without omitted ones.
 
     Args:
-        given: By name (the client's or the wire's) or, as a list, by position. As the real server does, a whole number
-            may be written as a text, and None stands for an argument left out.
+        arguments: By name (the client's or the wire's) or, as a list, by position. As on the real server, a whole
+            number may be a text, and None means that an argument is omitted.
 
     Raises:
-        UserError: An unknown or missing argument, one of another type, or one that is too long.
+        UserError: An unknown or missing argument, or one of a wrong type or length.
     """
-    if not isinstance(given, Mapping):
-        if len(given) > len(function.parameters):
-            raise _wrong(function, f"{len(given)} arguments were given")
-        given = {parameter.name: value for parameter, value in zip(function.parameters, given, strict=False)}
+    if not isinstance(arguments, Mapping):
+        if len(arguments) > len(function.parameters):
+            raise _wrong(function, f"{len(arguments)} arguments were given")
+        arguments = dict(zip((parameter.name for parameter in function.parameters), arguments, strict=False))
     names = {alias: p for p in function.parameters for alias in (p.wire, p.name)}
     bound: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in names:
             raise _wrong(function, f"there is no argument {str(name)[:80]!r}")
         if value is not None:

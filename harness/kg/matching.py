@@ -1,4 +1,4 @@
-"""Names in a question matched with names in the graph, and dates with the API's."""
+"""Matching names in a question with names in the graph, and dates with the API's form."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from lm_eval_rag.harness.kg.names import normal
 
-MOST_NAMES = 5  # that one question may ask about
+MOST_NAMES = 5  # in one field of a question
 LONGEST = 200  # characters of a name that are compared
-LIKE = 0.6  # of difflib's ratio, below which two names are not the same
+LIKE = 0.6  # least of difflib's ratio for a match
 MONTHS = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%B %Y", "%b %Y")
 
 
 def closest(name: str, candidates: Sequence[str]) -> str | None:
-    """The candidate that a name means, None if it means none of them.
+    """The candidate that matches a name, None if none does.
 
-    In this order: the same text; the same normal form; every word of the name is in it; the most alike (difflib's
-    ratio of the normal forms, at least 0.6). Ties by the candidates' order, which is the search's.
+    Tried in this order: the same text; the same normal form; a candidate with every word of the name; the most similar
+    one (difflib's ratio of the normal forms, at least 0.6). Of equal matches the first is taken.
     """
     if name in candidates:
         return name
@@ -32,24 +32,24 @@ def closest(name: str, candidates: Sequence[str]) -> str | None:
     for candidate, form in zip(candidates, forms, strict=True):
         if words and words <= set(form.split()):
             return candidate
-    alike = [SequenceMatcher(None, wanted, form, autojunk=False).ratio() for form in forms]
-    best = max(alike, default=0.0)
-    return candidates[alike.index(best)] if best >= LIKE else None
+    ratios = [SequenceMatcher(None, wanted, form, autojunk=False).ratio() for form in forms]
+    best = max(ratios, default=0.0)
+    return candidates[ratios.index(best)] if best >= LIKE else None
 
 
-def names_of(given: Any) -> list[str]:
-    """The names in a field that a model filled: a text with commas, a list, a number; at most 5, each once."""
-    parts = given if isinstance(given, list) else str("" if given is None else given).split(",")
+def names_of(field: Any) -> list[str]:
+    """The names in a field that a model filled in: a text with commas, a list, a number; at most 5, each once."""
+    parts = field if isinstance(field, list) else str("" if field is None else field).split(",")
     names = [str(part).strip() for part in parts if isinstance(part, str | int)]
     return list(dict.fromkeys(name for name in names if name and name.casefold() not in ("none", "null")))[:MOST_NAMES]
 
 
-def day_of(given: Any, otherwise: str | None = None) -> str | None:
-    """A date in the API's form (2024-02-28, 2024-02 or 2024); ``otherwise`` is read where ``given`` holds none.
+def day_of(field: Any, default: str | None = None) -> str | None:
+    """A date in the API's form (2024-02-28, 2024-02 or 2024), from the field or else from ``default``.
 
-    Read are ISO dates, ``02/28/2024, 10:04:54 PT`` (CRAG's query times) and dates with the month's English name.
+    Understood are ISO dates, ``02/28/2024, 10:04:54 PT`` (CRAG's query times) and dates with an English month name.
     """
-    text = str(given or "").strip()[:LONGEST]
+    text = str(field or "").strip()[:LONGEST]
     iso = re.search(r"\b([12][0-9]{3})(-[0-9]{2})?(-[0-9]{2})?\b", text)
     american = re.search(r"\b([0-9]{1,2})/([0-9]{1,2})/([12][0-9]{3})\b", text)
     try:
@@ -64,16 +64,16 @@ def day_of(given: Any, otherwise: str | None = None) -> str | None:
             date.fromisoformat((whole + "-01-01")[:10] if len(whole) == 4 else (whole + "-01")[:10])
             return whole
     except ValueError:
-        pass  # no day of the calendar
-    return day_of(otherwise) if otherwise else None
+        pass  # not a day of the calendar
+    return day_of(default) if default else None
 
 
 def _named(text: str) -> str | None:
     """``March 5, 2024`` and the like."""
     for form in MONTHS:
         try:
-            found = datetime.strptime(text, form)
+            day = datetime.strptime(text, form)
         except ValueError:
             continue
-        return found.strftime("%Y-%m-%d" if "%d" in form else "%Y-%m")
+        return day.strftime("%Y-%m-%d" if "%d" in form else "%Y-%m")
     return None

@@ -1,4 +1,4 @@
-"""The movie domain: ``movie/movie_db.json`` and ``person_db.json``, both by normal name, and ``year_db.json``."""
+"""The movie domain: ``movie/movie_db.json`` and ``person_db.json`` by normal name, and ``year_db.json`` by year."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.records import Records
 
 
 class _Named:
@@ -60,7 +61,7 @@ class Movie:
         return self._movies.search(movie_name)
 
     def get_year_info(self, year: str) -> Any:
-        """Films and Oscars of a year; None for a year without (there the server answers 500 outside 1990 to 2021)."""
+        """Films and Oscars of a year; None for an unknown year (outside 1990 to 2021 the server replies with 500)."""
         return self._years.get(year.strip())
 
     def get_movie_info_by_id(self, movie_id: int) -> Any:

@@ -1,7 +1,7 @@
-"""The music domain: six files that the official graph holds as pickles and a graph of one's own as JSON.
+"""The music domain: six files, which are pickles in the official graph and JSON in a graph of your own.
 
-Departures from the server: the years of an artist's Grammys are sorted and a band's members keep the file's order,
-where the server's order is that of a set; a missing artist in the Grammy table does not match "nan" or "None".
+Departures from the server: the years of an artist's Grammys are sorted and a band's members are in the file's order,
+where the server has the random order of a set; a missing artist in the Grammy table does not match "nan" or "None".
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.functions import ATTRIBUTES
 from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.records import Records
 
-# Where each attribute stands in a chart row; a song that is new in the chart has "-" last instead of a rank last week.
+# The column of each attribute in a chart row. The row of a song that is new in the chart has another order, and "-"
+# as its last column.
 PLACES = dict(zip(ATTRIBUTES, (4, 6, 5, 3), strict=True))
 PLACES_NEW = dict(zip(ATTRIBUTES, (6, 5, 4, 3), strict=True))
 LAST = 6
@@ -76,7 +78,7 @@ class Music:
         return [self._songs.keys[row] for row in self._song_index.search(song_name)]
 
     def get_billboard_rank_date(self, rank: int, date: str | None = None) -> list[Any]:
-        """Songs, and their artists; two Nones for a rank that the chart does not have."""
+        """A list of songs and one of their artists; two Nones for a rank that the chart does not have."""
         entries = self._ranks.get(str(rank))
         if entries is None:
             return [None, None]
@@ -84,7 +86,7 @@ class Music:
         return [[entry["Song"] for entry in chosen], [entry["Artist"] for entry in chosen]]
 
     def get_billboard_attributes(self, date: str, attribute: str, song_name: str) -> Any:
-        """The attribute as the chart prints it, a text; "-" for the last rank of a song that is new."""
+        """The attribute as the chart prints it, a text; "-" for last week's rank of a new song."""
         row = (self._charts.get(song_name) or {}).get(date)
         if row is None:
             return None
@@ -108,11 +110,11 @@ class Music:
         return [row["nominee"] for row in self._grammys if (row["category"], row["year"]) == (category, year)]
 
     def grammy_get_award_count_by_artist(self, artist_name: str) -> int:
-        """How often the name is part of a nominee's, an artist's or a worker's entry, as on the server."""
+        """In how many nominee, artist and worker entries the name occurs, as on the server."""
         return sum(artist_name in str(row[credit]) for row in self._grammys for credit in CREDITS if row[credit])
 
     def grammy_get_award_count_by_song(self, song_name: str) -> int:
-        """How many awards name exactly this song."""
+        """How many awards have exactly this nominee."""
         return sum(row["nominee"] == song_name for row in self._grammys)
 
     def grammy_get_award_date_by_artist(self, artist_name: str) -> list[int]:
@@ -130,7 +132,7 @@ class Music:
         return _field(self._artists, artist_name, "country")
 
     def get_artist_birth_date(self, artist_name: str) -> Any:
-        """ISO date, or as much of one as is known."""
+        """ISO date, or only the known part of one."""
         return _field(self._artists, artist_name, "birth_date")
 
     def get_members(self, band_name: str) -> Any:
@@ -139,7 +141,7 @@ class Music:
         return None if members is None else list(dict.fromkeys(members))
 
     def get_lifespan(self, artist_name: str) -> list[Any]:
-        """Birth and end date, None for what is not known."""
+        """Birth and end date, None for an unknown one."""
         artist = self._artists.get(artist_name) or {}
         return [artist.get("birth_date"), artist.get("end_date")]
 
@@ -152,7 +154,7 @@ class Music:
         return _field(self._songs, song_name, "country")
 
     def get_song_release_date(self, song_name: str) -> Any:
-        """ISO date, or as much of one as is known."""
+        """ISO date, or only the known part of one."""
         return _field(self._songs, song_name, "date")
 
     def get_artist_all_works(self, artist_name: str) -> Any:
@@ -161,5 +163,5 @@ class Music:
 
 
 def _field(records: Records, key: str, name: str) -> Any:
-    """One field of a record; None for an unknown key, a missing or an empty field."""
+    """One field of a record; None for an unknown key and for a missing or empty field."""
     return (records.get(key) or {}).get(name) or None

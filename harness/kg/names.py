@@ -1,14 +1,13 @@
-"""Search by name: BM25 over the words of names, as CRAG's mock API does it, but sound on small graphs too.
+"""Search by name: BM25 over the words of names, as in CRAG's mock API, but correct on small graphs too.
 
 BM25 as in rank_bm25's Okapi class, which the server uses for three of the four domains with a name search: k1 = 1.5,
-b = 0.75, idf = ln((N - n + 0.5) / (n + 0.5)), and where that is not positive a quarter of the mean idf. Departures:
+b = 0.75, idf = ln((N - n + 0.5) / (n + 0.5)), or a quarter of the mean idf if that is not positive. Departures:
 
-- The mean is taken over the positive idfs, and ln 2 stands for it where there is none; so every shared word scores
-  above 0. The published idf of a word that half of the names hold is 0, which hides them; on small graphs many are.
-- Music is searched in the same way: the published search drops every word with an idf below 4, which leaves nothing of
+- The mean is over the positive idfs only, and is ln 2 if there are none, so that every shared word scores above 0. The
+  published idf of a word in half of the names is 0, which hides these names; on small graphs there are many.
+- Music is searched in the same way. The published search drops every word with an idf below 4, which leaves nothing on
   a small graph.
-- Equal scores are ordered by the normal form of the name, then by its place in the file; the server's order of these
-  is that of an unstable sort.
+- Equal scores are ordered by the normal form of the name, then by row; the server's order is that of an unstable sort.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ _PUNCTUATION = str.maketrans("_", " ", string.punctuation.replace("_", ""))
 
 
 def normal(name: str) -> str:
-    """Lower case, no ASCII punctuation, single spaces: how the API compares names."""
+    """Lower case, no ASCII punctuation, single spaces: the form in which the API compares names."""
     return " ".join(name.lower().translate(_PUNCTUATION).split())
 
 
 class NameIndex:
-    """Names by the words they share with a query.
+    """Finds names by the words they share with a query.
 
     Args:
-        names: In the file's order; names of one normal form are one document, found together.
+        names: In the file's order; names with the same normal form are one document.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -45,16 +44,16 @@ class NameIndex:
         self._rows = [rows[form] for form in self._forms]
 
     def search(self, query: str, k: int = TOP) -> list[int]:
-        """Rows of at most ``k`` names, best first; [] when no word is shared."""
+        """Rows of at most ``k`` names, best first; [] if no word is shared."""
         scores = self.scores(query)
-        found: list[int] = []
+        rows: list[int] = []
         best = np.flatnonzero(scores)
         for form in best[np.lexsort((best, -scores[best]))][:k].tolist():
-            found += self._rows[form]
-        return found[:k]
+            rows += self._rows[form]
+        return rows[:k]
 
     def scores(self, query: str) -> np.ndarray:
-        """The score of every normal form, in alphabetical order; a word counts as often as the query holds it."""
+        """The score of every normal form, in alphabetical order; a repeated word of the query counts repeatedly."""
         words, starts, documents, counts = self._postings
         norm = K1 * (1 - B + B * self._lengths / max(self._lengths.mean(), 1e-9)) if len(self._lengths) else None
         total = np.zeros(len(self._forms))
@@ -72,7 +71,7 @@ class NameIndex:
 
     @cached_property
     def _postings(self) -> tuple[dict[str, int], np.ndarray, np.ndarray, np.ndarray]:
-        """Words by number; for each word where its part begins; documents and counts of all parts."""
+        """The number of each word, where each word's postings begin, and documents and counts of all postings."""
         words: dict[str, int] = {}
         size = max(len(self._forms), 1)
         coded = (

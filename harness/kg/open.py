@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.kg.convert import Records, open_records
+from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.records import Records
 
 FILES = ("open/kg.0.jsonl.bz2", "open/kg.1.jsonl.bz2")
 
@@ -28,7 +29,7 @@ class Open:
 
     @cached_property
     def _names(self) -> tuple[list[str], NameIndex]:
-        names = list(dict.fromkeys(key for part in self._parts for key in part.keys))  # a name may be in both parts
+        names = list(dict.fromkeys(key for part in self._parts for key in part.keys))  # a name may be in both
         return names, NameIndex(names)
 
     def search_entity_by_name(self, query: str) -> list[str]:
@@ -37,6 +38,6 @@ class Open:
         return [names[row] for row in index.search(query)]
 
     def get_entity(self, entity: str) -> Any:
-        """The entity of exactly this name, as the file has it; the later part wins, as on the server."""
-        found = (part.get(entity) for part in reversed(self._parts))
-        return next((value for value in found if value is not None), None)
+        """The entity of exactly this name, as in the file; if both files have it, the later one, as on the server."""
+        values = (part.get(entity) for part in reversed(self._parts))
+        return next((value for value in values if value is not None), None)

@@ -2,9 +2,13 @@
 
 The official music and soccer files, and the values in the finance databases, are pickles. A pickle is a program: it
 names functions and calls them. Here every name must be on a short list, and even a listed one is never imported: it
-stands for an inert :class:`Standin` that keeps what it was given. What the stand-ins mean (an array, a number, a date)
-is worked out afterwards by our own code. So a file can at worst be refused; it also does not matter which version of
-numpy or pandas wrote it. Frames are read by :mod:`lm_eval_rag.harness.kg.frames`.
+becomes an inert :class:`Standin` that keeps its arguments. Our own code then works out what the stand-ins mean (an
+array, a number, a date). So the worst that a file can do is to be refused, or to take time and memory
+(:mod:`lm_eval_rag.harness.kg.guarded_pickles` limits these). :mod:`lm_eval_rag.harness.kg.frames` reads frames.
+
+Why not pandas: its reader executes what a pickle names, and the values of a finance database have no pinned hash. It
+also depends on the version that wrote the file. pandas 3.1 reads our sample files of pandas 1.5 to 2.2, but it was not
+tried on the seven official files (503 MB in Git LFS).
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError
 
-MAX_NODES = 5_000_000  # of one value: shared parts count each time, so that a small file cannot unfold without end
+MAX_NODES = 5_000_000  # of one value; shared parts count every time, so that a small file cannot expand without end
 MAX_DEPTH = 50
 NUMBERS = re.compile(r"[biuf][1248]|U\d{1,6}")
 
@@ -49,15 +53,15 @@ OTHERS = {
 
 
 class Standin:
-    """What a name in a pickle became: ``name``, the ``args`` it was called with, the ``state`` it was given."""
+    """Stands for a name in a pickle: ``name``, the ``args`` of its call, and its ``state``."""
 
     name = ""
 
     def __new__(cls, *args: Any, **_: Any) -> Standin:
         """Keep the arguments."""
-        made = super().__new__(cls)
-        made.args, made.state, made.items = args, None, []  # type: ignore[attr-defined]
-        return made
+        standin = super().__new__(cls)
+        standin.args, standin.state, standin.items = args, None, []  # type: ignore[attr-defined]
+        return standin
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -75,7 +79,7 @@ class Standin:
 
 
 class _Reader(pickle.Unpickler):
-    """Gives stand-ins for listed names and refuses all others."""
+    """Returns stand-ins for listed names and refuses all other names."""
 
     def find_class(self, module: str, name: str) -> Any:
         """A new stand-in type; nothing is imported."""
@@ -87,13 +91,13 @@ class _Reader(pickle.Unpickler):
 
 
 def read_inert(file: BinaryIO, what: str) -> Any:
-    """What a pickle holds, with stand-ins for everything but plain containers, texts and numbers.
+    """The content of a pickle, with stand-ins for everything but plain containers, texts and numbers.
 
     Args:
         what: Names the file in the error.
 
     Raises:
-        UserError: It is no pickle, is cut, or names something that is not on the list.
+        UserError: It is not a pickle, is cut, or names something that is not on the list.
     """
     try:
         return _Reader(file).load()
@@ -117,16 +121,16 @@ def read_value(content: bytes, what: str) -> Any:
 
 
 def plain(value: Any, what: str) -> Any:
-    """A JSON-able copy: tuples and sets are lists, keys are texts, NaN and other missing values are None.
+    """A JSON-able copy: tuples and sets become lists, keys texts, NaN and other missing values None.
 
     Raises:
-        UserError: It holds something that has no meaning here, or is too large or too deep.
+        UserError: It holds an object of an unknown kind, or is too large or too deep.
     """
     return _Plain(what).of(value, 0)
 
 
 class _Plain:
-    """Makes one JSON-able copy, counting what it makes."""
+    """Makes one JSON-able copy and counts its nodes."""
 
     def __init__(self, what: str) -> None:
         self.what, self.left = what, MAX_NODES
@@ -134,7 +138,7 @@ class _Plain:
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
         if self.left < 0 or depth > MAX_DEPTH:
-            raise _strange(self.what, "its content is too large or too deep")
+            raise _refused(self.what, "its content is too large or too deep")
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
@@ -147,14 +151,14 @@ class _Plain:
             return None
         if isinstance(value, Standin) and value.name in MEANINGS:
             return self.of(MEANINGS[value.name](value, self.what), depth + 1)
-        raise _strange(self.what, f"it holds a {getattr(value, 'name', '') or type(value).__name__}")
+        raise _refused(self.what, f"it holds a {getattr(value, 'name', '') or type(value).__name__}")
 
 
 def array(value: Any, what: str) -> np.ndarray:
-    """The array that a stand-in for one means: numbers, texts, dates (as datetime64), or objects.
+    """The array that a stand-in stands for: numbers, texts, dates (as datetime64), or objects.
 
     Raises:
-        UserError: It is none, or its type, shape and content do not agree.
+        UserError: It is not an array, or its type, shape and content do not agree.
     """
     try:
         if value.name == "_frombuffer":
@@ -164,7 +168,7 @@ def array(value: Any, what: str) -> np.ndarray:
             order = "F" if fortran else "C"
         return _filled(content, _dtype(dtype), shape, order)
     except (AttributeError, TypeError, ValueError) as error:
-        raise _strange(what, f"an array in it is damaged ({error})") from None
+        raise _refused(what, f"an array in it is damaged ({error})") from None
 
 
 def _filled(content: Any, dtype: np.dtype, shape: tuple[int, ...], order: Any) -> np.ndarray:
@@ -188,12 +192,12 @@ def encoded(value: Standin) -> bytes:
 
 
 def _dtype(value: Any) -> np.dtype:
-    """The type that a stand-in for one means; only numbers, texts, dates and objects are known."""
+    """The type that a stand-in stands for: numbers, texts, dates or objects."""
     kind, order, unit = str(value.args[0]), "<", "ns"
     if isinstance(value.state, tuple):
         order = value.state[1] if value.state[1] in ("<", ">") else "<"
-        named = value.state[8][1][0] if len(value.state) > 8 else unit.encode()
-        unit = (encoded(named) if isinstance(named, Standin) else named).decode()
+        name = value.state[8][1][0] if len(value.state) > 8 else unit.encode()
+        unit = (encoded(name) if isinstance(name, Standin) else name).decode()
     if kind in ("O", "O8"):
         return np.dtype(object)
     if kind == "M8" and unit in ("s", "ms", "us", "ns", "D"):
@@ -204,7 +208,7 @@ def _dtype(value: Any) -> np.dtype:
 
 
 def listed(values: np.ndarray) -> list[Any]:
-    """An array as a list; dates as pandas writes them in JSON, ``2024-03-09T00:00:00.000``, or None."""
+    """An array as a list; dates in the form of pandas' JSON, ``2024-03-09T00:00:00.000``, or None."""
     if values.dtype.kind != "M":
         return list(values.tolist())
     texts = np.datetime_as_string(values, unit="ms").tolist()
@@ -219,14 +223,14 @@ def _scalar(value: Any, what: str) -> Any:
         content = encoded(content) if isinstance(content, Standin) else content
         return listed(np.frombuffer(content, _dtype(dtype), count=1))[0]
     except (AttributeError, TypeError, ValueError) as error:
-        raise _strange(what, f"a number in it is damaged ({error})") from None
+        raise _refused(what, f"a number in it is damaged ({error})") from None
 
 
 def _date(value: Any, what: str) -> str:
     content = value.args[0]
     content = encoded(content) if isinstance(content, Standin) else content
     if not isinstance(content, bytes) or len(content) != 4:
-        raise _strange(what, "a date in it is damaged")
+        raise _refused(what, "a date in it is damaged")
     return f"{content[0] * 256 + content[1]:04d}-{content[2]:02d}-{content[3]:02d}"
 
 
@@ -234,7 +238,7 @@ def _nothing(value: Any, what: str) -> None:
     return None
 
 
-# What a stand-in means; the others (frames and their parts) mean something only inside a frame.
+# Values of stand-ins; the others (frames and their parts) have a meaning only inside a frame.
 MEANINGS: dict[str, Callable[[Any, str], Any]] = {
     "_reconstruct": lambda value, what: listed(array(value, what)),
     "_frombuffer": lambda value, what: listed(array(value, what)),
@@ -249,5 +253,5 @@ MEANINGS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def _strange(what: str, why: str) -> UserError:
+def _refused(what: str, why: str) -> UserError:
     return UserError(f"{what} is refused: {why}. Fetch the official file.")

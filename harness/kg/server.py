@@ -1,8 +1,8 @@
 """``lm-eval-rag serve-kg DIR``: a server with the mock API's surface over local files, for demo data and tests.
 
-Paths, bodies and replies are those of the published server: POST of a JSON object, answered by ``{"result": ...}``; a
-body that does not fit is answered by 422. Beyond it: a body longer than a megabyte is answered by 413, arguments that
-no function has by 422, and a function whose file is missing by 501 with the reason.
+Paths, bodies and replies are those of the published server: POST of a JSON object, reply ``{"result": ...}``, and
+status 422 for a body that does not fit. In addition: status 413 for a body longer than a megabyte, 422 for unknown
+arguments, and 501 with the reason for a function whose file is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import KnowledgeGraph
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
@@ -22,7 +23,7 @@ from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Fun
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes
-MISSING = 'The server needs FastAPI and uvicorn: pip install "lm-eval-rag[serve]".'
+SERVER = "lm-eval-rag serve-kg"
 
 
 def serve_kg_main(argv: Sequence[str]) -> int:
@@ -32,11 +33,10 @@ def serve_kg_main(argv: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at (default: %(default)s)")
     chosen = parser.parse_args(argv)
+    need(SERVER, "serve", "fastapi", "uvicorn")
     app = make_app(EmbeddedGraph(chosen.folder))
-    try:
-        import uvicorn
-    except ImportError:
-        raise UserError(MISSING) from None
+    import uvicorn
+
     logger.info("CRAG_MOCK_API_URL=http://%s:%s", chosen.host, chosen.port)
     uvicorn.run(app, host=chosen.host, port=chosen.port, log_level="warning")
     return 0
@@ -48,11 +48,10 @@ def make_app(graph: KnowledgeGraph) -> Any:
     Raises:
         UserError: FastAPI is not installed.
     """
-    try:
-        from fastapi import FastAPI
-        from fastapi.exceptions import RequestValidationError
-    except ImportError:
-        raise UserError(MISSING) from None
+    need(SERVER, "serve", "fastapi")
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+
     app = FastAPI(title="Knowledge-graph API", description="The functions of CRAG's mock API over local files.")
     app.add_middleware(_ShortBodies)
     app.add_exception_handler(RequestValidationError, _refused)
@@ -67,20 +66,20 @@ async def _alive() -> dict[str, str]:
 
 
 async def _refused(request: Any, error: Any) -> Any:
-    """422 with what was wrong, but without what was sent: FastAPI would echo it, and not every text can be."""
+    """422 with the error but not the body: FastAPI would repeat it, and some texts cannot be encoded."""
     from fastapi.responses import JSONResponse
 
-    wrong = [{"loc": each["loc"], "msg": each["msg"], "type": each["type"]} for each in error.errors()]
-    return JSONResponse({"detail": wrong}, 422)
+    errors = [{key: one[key] for key in ("loc", "msg", "type")} for one in error.errors()]
+    return JSONResponse({"detail": errors}, 422)
 
 
 def _route(graph: KnowledgeGraph, function: Function) -> Callable[..., dict[str, Any]]:
-    """What serves one function; a plain function, which FastAPI runs in a thread."""
+    """Serves one function; it is not async, so that FastAPI runs it in a thread."""
 
-    def serve(given: Any = None) -> dict[str, Any]:
+    def serve(body: Any = None) -> dict[str, Any]:
         from fastapi import HTTPException
 
-        arguments = given.model_dump() if given is not None else {}
+        arguments = body.model_dump() if body is not None else {}
         reply = graph.call([Lookup(function.name, tuple(arguments.items()))])[0]
         if isinstance(reply, CallError):
             raise HTTPException(501, str(reply))
@@ -89,13 +88,13 @@ def _route(graph: KnowledgeGraph, function: Function) -> Callable[..., dict[str,
     serve.__name__ = function.name
     if not function.parameters:
         return lambda: serve()
-    serve.__annotations__ = {"given": _model(function)}
+    serve.__annotations__ = {"body": _model(function)}
     serve.__defaults__ = None  # the body is required
     return serve
 
 
 def _model(function: Function) -> Any:
-    """The body that a function takes."""
+    """The type of a function's body."""
     from pydantic import ConfigDict, create_model
 
     fields: dict[str, Any] = {p.wire: _field(p) for p in function.parameters}
@@ -118,7 +117,7 @@ def _field(parameter: Parameter) -> tuple[Any, Any]:
 
 
 class _ShortBodies:
-    """Refuses bodies longer than ``MAX_BODY``, whether or not they say their length."""
+    """Refuses bodies longer than ``MAX_BODY``, with or without a Content-Length."""
 
     def __init__(self, app: Any) -> None:
         self.app = app

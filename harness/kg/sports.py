@@ -1,7 +1,7 @@
 """The sports domain: ``sports/nba.sqlite`` and the soccer frame ``sports/soccer_team_match_stats.pkl``.
 
-Tables are returned by column, as pandas writes them: ``{"pts_home": {"0": 127.0, ...}, ...}``; rows are numbered, or
-for soccer named by the tuple of their index. Dates are a day, a month or a year; anything else finds nothing.
+Tables are returned by column, in the form of pandas' JSON: ``{"pts_home": {"0": 127.0, ...}, ...}``. Rows are numbered;
+those of soccer are named by the tuple of their index. A date is a day, a month or a year; any other text has no games.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.kg.convert import find, open_records
-from lm_eval_rag.harness.kg.sqlite import Found, query
+from lm_eval_rag.harness.kg.sqlite import query
 
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 DIGITS = 10  # decimals that pandas writes in JSON
@@ -40,7 +40,7 @@ class Sports:
         return [row for row in rows if row.get("league") is not None]
 
     def soccer_get_games_on_date(self, date: str, team_name: str | None = None) -> Any:
-        """Games as one team saw them: each game of two known teams comes twice."""
+        """Games by team: a game of two known teams is there twice."""
         if not DATE.fullmatch(date):
             return None
         rows = [
@@ -51,7 +51,7 @@ class Sports:
         return _by_column(columns, names, ([row[name] for name in columns] for row in rows))
 
     def nba_get_games_on_date(self, date: str, team_name: str | None = None) -> Any:
-        """Games of a day, month or year, of one team (its full name) or all."""
+        """Games of a day, month or year, of one team (full name) or of all."""
         if not DATE.fullmatch(date):
             return None
         parameters: list[Any] = [len(date), date]
@@ -61,12 +61,12 @@ class Sports:
 
     def nba_get_play_by_play_data_by_game_ids(self, game_ids: Sequence[str]) -> Any:
         """Every event of the games."""
-        marks = ", ".join("?" * len(game_ids))  # as many marks as values; no value is in the text
+        marks = ", ".join("?" * len(game_ids))  # one placeholder for each value; no value is in the SQL
         return self._nba(EVENTS.format(marks), game_ids)
 
     def _nba(self, sql: str, parameters: Sequence[Any]) -> Any:
-        found: Found = query(find(self.folder, "sports/nba.sqlite"), sql, parameters)
-        return _by_column(found.columns, [str(i) for i in range(len(found.rows))], found.rows)
+        table = query(find(self.folder, "sports/nba.sqlite"), sql, parameters)
+        return _by_column(table.columns, [str(row) for row in range(len(table.rows))], table.rows)
 
 
 def _by_column(columns: Sequence[str], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:

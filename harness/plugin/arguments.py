@@ -14,9 +14,10 @@ from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.page_reading import Reading
 from lm_eval_rag.harness.common.errors import at_least, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.journal import Journal, digest
 from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
-from lm_eval_rag.harness.core.prompts import load_template
+from lm_eval_rag.harness.core.prompts import read_prompt_file
 from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
 from lm_eval_rag.harness.generators.fit import check_version
 from lm_eval_rag.harness.generators.lm import LMGenerator
@@ -102,8 +103,10 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     """Read ``--model_args`` and what lm_eval adds to them.
 
     Raises:
-        UserError: An unknown argument, a value of another type or out of range, or a file that is missing.
+        UserError: A method that breaks its contract, an unknown argument, a value of another type or out of range, or a
+            file that is missing.
     """
+    check_method(method)
     given = {**_local(given), **given}
     given = {**preset_of(method, given), **given}
     generation = {key[4:]: value for key, value in given.items() if key.startswith("gen_")}
@@ -126,7 +129,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         spec.check_packages()
     own |= _omitted(method, own, spec)
     if own.get("prompt_file"):
-        check_version(load_template(own["prompt_file"]).version, spec.note.prompt if spec.note else None)
+        _check_prompts(own["prompt_file"], spec.note.prompt if spec.note else None)
     corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
     return Setup(
         name=name,
@@ -138,6 +141,13 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         journal=rest.get("journal"),
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
     )
+
+
+def _check_prompts(path: str, tuned: str | None) -> None:
+    """Raise unless the file can be read, and its version, where it names one, is that which the generator knows."""
+    version = read_prompt_file(path).get("version")
+    if isinstance(version, str):
+        check_version(version, tuned)
 
 
 def _extractor(name: str) -> str:

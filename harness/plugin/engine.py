@@ -7,26 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.backends.calculation import CalculateBackend
-from lm_eval_rag.harness.backends.classification import ClassifyBackend
-from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
-from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
-from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
-from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
+from lm_eval_rag.harness.backends.corpora import Corpora
+from lm_eval_rag.harness.backends.lookup import Graphs
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.asks import (
-    Calculate,
-    Classify,
-    Examples,
-    Generate,
-    HasGraph,
-    Loglikelihood,
-    Lookup,
-    MatchRules,
-    Pages,
-    Rank,
-    Retrieve,
-)
+from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.driver import Driver, Method
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
@@ -35,6 +19,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
 from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.serving import Resources, backends
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +31,7 @@ class Engine:
         generator: The language model; None when no method here needs one.
         journal: Where finished calls are kept.
         max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
+        gold: Gold answers by (corpus, query id), for the oracle control of rules alone.
         kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
     """
 
@@ -60,25 +46,13 @@ class Engine:
         self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
     ) -> list[tuple[Answer, Trace]]:
         """Answer every query; (answer, trace) in their order."""
-        graphs = Graphs(self.kg)
-        backends: dict[type, Any] = {
-            Retrieve: RetrieveBackend(self.corpora, self.journal),
-            MatchRules: RulesBackend(self.corpora, self.gold),
-            Examples: ExamplesBackend(self.corpora),
-            Pages: PagesBackend(self.corpora),
-            Rank: RankBackend(self.corpora, self.journal),
-            Lookup: LookupBackend(graphs, self.journal),
-            HasGraph: HasGraphBackend(graphs),
-            Calculate: CalculateBackend(),
-            Classify: ClassifyBackend(self.journal),
-        }
-        if self.generator is not None:
-            limit = self.max_prompt_tokens
-            backends[Generate] = GenerateBackend(self.generator, self.journal, decoding or Decoding(), limit)
-            backends[Loglikelihood] = LoglikelihoodBackend(self.generator, self.journal, limit)
+        resources = Resources(
+            self.corpora, Graphs(self.kg), self.journal, decoding or Decoding(), self.max_prompt_tokens, self.gold
+        )
+        served = backends(resources, self.generator)
         bar = Bar(len(queries), name)
         try:
-            return Driver(method, backends, bar).run(queries)
+            return Driver(method, served, bar).run(queries)
         finally:
             bar.close()
             self.corpora.reading.close()
@@ -117,8 +91,9 @@ def run(
         (answer, trace) in the order of the questions.
 
     Raises:
-        UserError: Bad parameters, or an ask that nothing serves.
+        UserError: A method that breaks its contract, bad parameters, or an ask that nothing serves.
     """
+    check_method(method)
     if isinstance(rules, str):
         parameters["rules"], rules = rules, ()
     options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}

@@ -25,20 +25,25 @@ from lm_eval.api.model import LM
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.parameters import defaults
-from lm_eval_rag.harness.core.record import SYSTEM, RagText, record
+from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, share_depth
 from lm_eval_rag.harness.core.types import Query, Trace
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
+from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
 MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
-unscored: list[str] = []  # ids of the questions that failed in this process; the command line's exit code tells of them
 
 
 class RagLM(LM):  # type: ignore[misc]
-    """The model class that :func:`model_class` fills with a method."""
+    """The model class that :func:`model_class` fills with a method.
+
+    Attributes:
+        counts: Questions, served asks and notes of the last run, by name; of all processes on rank 0, else of this one.
+        unscored: Ids of the questions that failed in the last run; of all processes on rank 0, else none.
+    """
 
     name = ""
     method: Callable[..., Any]
@@ -47,28 +52,28 @@ class RagLM(LM):  # type: ignore[misc]
         super().__init__()
         self.setup = read_arguments(self.name, type(self).method, arguments)
         self.generator = self.setup.generator
-        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
+        self._begin_record()
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
         """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the results folder."""
-        made: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
-        told = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
-        arg_dict.setdefault("path", f"{cls.name}-{told}"[:80] + f"-{made.setup.fingerprint[:8]}")
-        return made
+        model: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
+        arguments = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
+        arg_dict.setdefault("path", f"{cls.name}-{arguments}"[:80] + f"-{model.setup.fingerprint[:8]}")
+        return model
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
+        self._begin_record()
         queries = _queries(requests)
-        first = _first(requests, queries)
+        first = _first_places(requests, queries)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
         for i in sorted(set(first)):
             request = requests[i]
             how = [request.args[1], request.doc.get("num_fewshot", 0), request.doc.get(SYSTEM)]
             groups[json.dumps(how, sort_keys=True)].append(i)
-        self.generator.system = told = next(
-            (request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None
-        )
+        system = next((request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None)
+        self.generator.system = system
         setup, journal = self.setup, self.setup.open_journal(launched_rank())
         gold = self._gold(requests, queries)
         engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold, setup.kg)
@@ -82,8 +87,9 @@ class RagLM(LM):  # type: ignore[misc]
                 for i, (answer, trace) in zip(positions, results, strict=True):
                     traces[i], answers[i] = trace, RagText(answer.text, record(answer, trace))
         finally:
-            self.generator.system = told
+            self.generator.system = system
             journal.close()
+        self._share_depth(requests, answers)
         self._count([(queries[i].id, trace, answers[i].aux["notes"]) for i, trace in traces.items()])
         return [answers[i] for i in first]
 
@@ -164,7 +170,8 @@ class RagLM(LM):  # type: ignore[misc]
                 "indexes": self.setup.corpora.identity(),
                 "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
                 "journal": str(path) if path else None,
-                "counts": self.counts,
+                "counts": Counter(self.counts),
+                "unscored": list(self.unscored),
             }
         }
 
@@ -183,9 +190,24 @@ class RagLM(LM):  # type: ignore[misc]
             for query, request in zip(queries, requests, strict=True)
         }
 
+    def _begin_record(self) -> None:
+        self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
+        self.unscored: list[str] = []
+
+    def _share_depth(self, requests: Sequence[Any], answers: Mapping[int, RagText]) -> None:
+        """Score all questions of a task at the same k, whichever process answered them."""
+        records: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for i, answer in answers.items():
+            records[requests[i].task_name].append(answer.aux)
+        depths: Counter[str] = Counter()
+        for shared in self.ranks.share({task: deepest(of_task) for task, of_task in records.items()}):
+            depths |= Counter(shared)  # the larger of the two
+        for task, of_task in records.items():
+            share_depth(of_task, depths[task])
+
     def _count(self, traces: Sequence[tuple[str, Trace, Sequence[str]]]) -> None:
         """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""
-        done = Counter({"questions": len(traces)})
+        done = Counter(questions=len(traces))
         failed = [id for id, trace, _ in traces if trace.failure]
         done["unscored"] = len(failed)
         for id, trace, notes in traces:
@@ -199,12 +221,14 @@ class RagLM(LM):  # type: ignore[misc]
             log.warning("%s asked no generator; --system_instruction is not used.", self.name)
         for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
             self.counts.update(counts)
-            unscored.extend(ids)
+            self.unscored.extend(ids)
+            tell(ids)
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
-    return type(name, (RagLM,), {"name": name, "method": staticmethod(method), "__doc__": method.__doc__})
+    body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
+    return type(name, (RagLM,), body)
 
 
 def _queries(requests: Sequence[Any]) -> list[Query]:
@@ -223,11 +247,11 @@ def _queries(requests: Sequence[Any]) -> list[Query]:
     return queries
 
 
-def _first(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
+def _first_places(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
     """Where each question stands first: lm_eval fills up the shorter share of a rank with its last request."""
-    stands: dict[tuple[str, Query], int] = {}
+    places: dict[tuple[str, Query], int] = {}
     return [
-        stands.setdefault((request.task_name, query), i)
+        places.setdefault((request.task_name, query), i)
         for i, (request, query) in enumerate(zip(requests, queries, strict=True))
     ]
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 
 SPANNING = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")  # set by accelerate when processes share one model
 
@@ -44,6 +45,10 @@ class Ranks(Protocol):
         """On rank ``dst`` the objects of all ranks in their order; None on the others."""
         ...
 
+    def share(self, obj: Any) -> list[Any]:
+        """The objects of all ranks in their order, on every rank."""
+        ...
+
     def barrier(self) -> None:
         """Wait for all ranks."""
         ...
@@ -64,6 +69,10 @@ class Alone:
         """The object alone."""
         return [obj]
 
+    def share(self, obj: Any) -> list[Any]:
+        """The object alone."""
+        return [obj]
+
     def barrier(self) -> None:
         """Nothing to wait for."""
 
@@ -77,7 +86,7 @@ class Launched:
         except ImportError:
             raise UserError(
                 f"WORLD_SIZE={os.environ.get('WORLD_SIZE')} says that several processes were launched; they need "
-                'accelerate to share the questions. Install it with `pip install "lm-eval-rag[hf]"`, or launch one.'
+                f"accelerate to share the questions. Install it with `{install_line('hf')}`, or launch one."
             ) from None
         from accelerate.utils import parse_flag_from_env
 
@@ -103,6 +112,14 @@ class Launched:
         gathered = [None] * self.world_size if self.rank == dst else None
         distributed.gather_object(obj, gathered, dst=dst)
         return gathered
+
+    def share(self, obj: Any) -> list[Any]:
+        """The objects of all ranks in their order, on every rank."""
+        from torch import distributed
+
+        shared: list[Any] = [None] * self.world_size
+        distributed.all_gather_object(shared, obj)
+        return shared
 
     def barrier(self) -> None:
         """Wait for all ranks."""

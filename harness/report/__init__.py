@@ -1,1 +1,1 @@
-"""Reading runs, intervals and tests, and the tables of `lm-eval-rag report` and `lm-eval-rag rescore`."""
+"""Reads runs; computes intervals and tests; prints the tables of `lm-eval-rag report` and `lm-eval-rag rescore`."""

@@ -1,4 +1,4 @@
-"""Scores of a whole run, with intervals: under weights, and what it made of its right not to answer."""
+"""Scores of a whole run, with intervals: abstention scores, and means weighted by group."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ AREA = "risk_coverage_area"
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """How a run used its right not to answer.
+    """Abstention scores of a run.
 
     Args:
         scores: Name -> value with its bootstrap interval over questions.
-        confidence: Where the confidence of the risk-coverage area is from: ``confidence`` (of the method's record),
-            ``first passage's score``, or "" where there is none and the area is left out.
+        confidence: Source of the confidence for the risk-coverage area: ``confidence`` (in the method's record),
+            ``first passage's score``, or "" if there is none and the area is left out.
     """
 
     scores: Mapping[str, Interval]
@@ -50,28 +50,28 @@ RATIOS: dict[str, Callable[..., Floats]] = {
 
 
 def abstention(run: TaskRun, *, draws: int = DRAWS, seed: int = 0) -> Abstention | None:
-    """All of them for one run; None where it has no CRAG scores."""
+    """The abstention scores of one run, or None if it has no CRAG scores."""
     correct, missing = run.scores.get("crag_correct", {}), run.scores.get("crag_missing", {})
     ids = [id_ for id_ in correct if id_ in missing]
     if not ids:
         return None
     rows = np.array([[correct[i], missing[i], 1.0] for i in ids])
     scores = {name: of_totals(rows, formula, draws=draws, seed=seed) for name, formula in RATIOS.items()}
-    tried = [id_ for id_ in ids if missing[id_] == 0]
-    source, sure = _confidence([run.questions[id_] for id_ in tried])
-    if sure:
-        wrong = [1 - correct[id_] for id_ in tried]
-        scores[AREA] = area(wrong, sure, draws=draws, seed=seed)
-    return Abstention({name: found for name, found in scores.items() if not math.isnan(found.mean)}, source)
+    attempted = [id_ for id_ in ids if missing[id_] == 0]
+    source, confidence = _confidence([run.questions[id_] for id_ in attempted])
+    if confidence:
+        wrong = [1 - correct[id_] for id_ in attempted]
+        scores[AREA] = area(wrong, confidence, draws=draws, seed=seed)
+    return Abstention({name: score for name, score in scores.items() if not math.isnan(score.mean)}, source)
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of groups of questions, such as how often people ask about entities of each popularity.
+    """Weights of groups of questions, such as the share of user questions at each level of popularity.
 
     Args:
-        key: Of the document, that tells the group: ``popularity``.
-        shares: Group -> its share in the mean, 0 or more; a group that is not named has none.
+        key: Key of the task document that contains the group, such as ``popularity``.
+        shares: Group -> its weight in the mean, 0 or more; the weight of other groups is 0.
     """
 
     key: str
@@ -79,10 +79,10 @@ class Weights:
 
 
 def read_weights(text: str) -> Weights:
-    """From ``popularity:head=0.6,torso=0.3,tail=0.1``.
+    """Reads ``popularity:head=0.6,torso=0.3,tail=0.1``.
 
     Raises:
-        UserError: It is not written so, or a weight is no number of 0 or more.
+        UserError: The text has another form, or a weight is not a number of 0 or more.
     """
     key, _, rest = text.partition(":")
     pairs = [part.partition("=")[::2] for part in rest.split(",") if part]
@@ -91,27 +91,28 @@ def read_weights(text: str) -> Weights:
     except ValueError:
         shares = {}
     if not key or not shares or min(shares.values()) < 0 or not sum(shares.values()) < math.inf:
-        raise UserError(f"--weights {text!r} is not understood: write KEY:GROUP=WEIGHT,... with weights of 0 or more.")
+        raise UserError(f"--weights {text!r} cannot be read. Write KEY:GROUP=WEIGHT,... with weights of 0 or more.")
     return Weights(key, shares)
 
 
 def weighted(run: TaskRun, metric: str, weights: Weights, *, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """The mean of the groups' means under their weights (of groups that the run has), with a bootstrap interval.
+    """The weighted mean of the means of the groups in the run, with a bootstrap interval.
 
-    Each question weighs its group's share over the group's size; questions are resampled with their weights.
+    The weight of a question is the weight of its group divided by the group's size. The bootstrap resamples questions
+    together with their weights.
 
     Raises:
-        UserError: No question is of a group that has a weight.
+        UserError: No question is in a group with a weight.
     """
     groups = {id_: str(run.questions[id_]["doc"].get(weights.key)) for id_ in run.scores[metric]}
     sizes = Counter(groups.values())
-    weigh = {group: weights.shares.get(group, 0.0) / size for group, size in sizes.items()}
-    if not sum(weigh.values()):
+    weight = {group: weights.shares.get(group, 0.0) / size for group, size in sizes.items()}
+    if not sum(weight.values()):
         raise UserError(
             f"No question of {run.task} has a {weights.key} among {', '.join(weights.shares)}; it has "
-            f"{', '.join(sorted(sizes)[:8])}. Give --weights other groups."
+            f"{', '.join(sorted(sizes)[:8])}. Use these groups in --weights."
         )
-    rows = np.array([[weigh[groups[id_]] * value, weigh[groups[id_]]] for id_, value in run.scores[metric].items()])
+    rows = np.array([[weight[groups[id_]] * value, weight[groups[id_]]] for id_, value in run.scores[metric].items()])
     return of_totals(rows, np.divide, draws=draws, seed=seed)
 
 
@@ -119,8 +120,8 @@ def of_totals(rows: Floats, formula: Callable[..., Floats], *, draws: int = DRAW
     """A function of the columns' sums, with its percentile bootstrap interval over rows.
 
     Args:
-        rows: One a question; shape (n, columns).
-        formula: Takes a sum for each column, elementwise.
+        rows: One row per question; shape (n, columns).
+        formula: Takes the sum of each column, elementwise.
     """
     cells, counts = np.unique(rows, axis=0, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(rows), counts / len(rows), size=draws) @ cells
@@ -128,21 +129,21 @@ def of_totals(rows: Floats, formula: Callable[..., Floats], *, draws: int = DRAW
 
 
 def area(wrong: Sequence[float], confidence: Sequence[float], *, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """The area under the risk-coverage curve, with its percentile bootstrap interval over the questions attempted."""
+    """The area under the risk-coverage curve, with its percentile bootstrap interval over the attempted questions."""
     pairs = np.column_stack([-np.asarray(confidence), np.asarray(wrong)])
-    cells, counts = np.unique(pairs, axis=0, return_counts=True)  # sorted: the surest first
+    cells, counts = np.unique(pairs, axis=0, return_counts=True)  # sorted by decreasing confidence
     starts = np.flatnonzero(np.r_[True, np.diff(cells[:, 0]) != 0])
-    rng, block, found = np.random.default_rng(seed), max(1, CELLS // len(cells)), []
+    rng, block, areas = np.random.default_rng(seed), max(1, CELLS // len(cells)), []
     for start in range(0, draws, block):
         drawn = rng.multinomial(len(wrong), counts / len(wrong), size=min(block, draws - start)).astype(np.float64)
         sizes = np.add.reduceat(drawn, starts, axis=1)
-        found.append(risk_areas(sizes, np.add.reduceat(drawn * cells[:, 1], starts, axis=1)))
+        areas.append(risk_areas(sizes, np.add.reduceat(drawn * cells[:, 1], starts, axis=1)))
     sizes, errors = levels(wrong, confidence)
-    return _interval(float(risk_areas(sizes[None, :], errors[None, :])[0]), np.concatenate(found), len(wrong))
+    return _interval(float(risk_areas(sizes[None, :], errors[None, :])[0]), np.concatenate(areas), len(wrong))
 
 
 def _interval(value: float, drawn: Floats, n: int) -> Interval:
-    """No ends where all resamples say the same; resamples in which a share is of nothing are left out."""
+    """The percentile interval; without ends if all resamples are equal. Resamples with value NaN are left out."""
     drawn = drawn[~np.isnan(drawn)]
     if len(drawn) == 0 or np.ptp(drawn) == 0:
         return Interval(value, None, None, n)
@@ -151,9 +152,9 @@ def _interval(value: float, drawn: Floats, n: int) -> Interval:
 
 
 def _confidence(samples: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]:
-    """(its source, one value a question); the first source that all questions have, and that tells them apart."""
+    """(source, one value per question) of the first source that all questions have and whose values differ."""
     records = [sample["doc"].get("_rag") or {} for sample in samples]
-    for source, read in (("confidence", _own), ("first passage's score", _first_score)):
+    for source, read in (("confidence", _recorded_confidence), ("first passage's score", _top_score)):
         values = [read(record) for record in records]
         known = [value for value in values if value is not None]
         if len(known) == len(values) and len(set(known)) > 1:
@@ -161,11 +162,11 @@ def _confidence(samples: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]
     return "", []
 
 
-def _own(record: Mapping[str, Any]) -> float | None:
+def _recorded_confidence(record: Mapping[str, Any]) -> float | None:
     value = record.get("confidence")
     return None if value is None else float(value)
 
 
-def _first_score(record: Mapping[str, Any]) -> float | None:
+def _top_score(record: Mapping[str, Any]) -> float | None:
     passages = record.get("passages")
     return float(passages[0]["score"]) if passages else None

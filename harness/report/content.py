@@ -1,4 +1,4 @@
-"""The content of a report: scores with intervals, slices, paired differences, costs, and the papers' numbers."""
+"""The content of a report: scores with intervals, slices, paired differences, costs, and published numbers."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from lm_eval_rag.harness.report.stats import Difference, Interval, holm, interva
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.verdict import read_verdict
 
-HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")  # what slices and differences are shown for
-SLICES = (  # keys of a document to slice by
+HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")  # metrics of the slices and differences
+SLICES = (  # keys of a task document that define slices
     *("slice", "popularity", "relation"),
     *("domain", "question_type", "static_or_dynamic", "split"),
 )
-ORDER = {  # of slices; others by size
+ORDER = {  # of the slices' values; other values are sorted by size
     name: i for i, name in enumerate(("direct", "rule_required", "unreachable", "head", "torso", "tail"))
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run took; None where the run does not say (a stock model).
+    """The cost of a run; a stock model records none.
 
     Args:
-        prompt_tokens: Read, in all.
-        completion_tokens: Written, in all.
-        seconds_p50: Median of the seconds a question took (a batch's time divided by its size).
-        seconds_p95: 95th percentile of the same.
-        calls: Kind of call -> number, in all.
-        dropped_passages: Passages left out of prompts for want of room, in all.
+        prompt_tokens: Total number of prompt tokens.
+        completion_tokens: Total number of generated tokens.
+        seconds_p50: Median of the seconds per question (a batch's time divided by its size).
+        seconds_p95: 95th percentile of the seconds per question.
+        calls: Kind of call -> total number.
+        dropped_passages: Total number of passages left out of prompts because they did not fit.
     """
 
     prompt_tokens: int
@@ -51,17 +51,17 @@ class RunReport:
     """One run on one task.
 
     Args:
-        run: Its label.
-        path: Its results file.
-        version: Of the task.
-        questions: Number asked.
+        run: Label of the run.
+        path: The results file.
+        version: Version of the task.
+        questions: Number of questions.
         unscored: Question id -> why it has no score.
         scores: Metric -> mean with interval.
         slices: Value of the slice -> metric -> mean with interval.
         cost: Tokens and seconds.
-        abstention: F, hallucination among attempts and so on; None without CRAG's scores.
+        abstention: Abstention scores; None without CRAG's scores.
         unjudged: Question id -> why a judge failed on it.
-        weighted: Metric -> mean under the weights that were given, with interval.
+        weighted: Metric -> weighted mean with interval; empty without weights.
     """
 
     run: str
@@ -79,7 +79,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``second`` minus ``first`` on the questions that both were scored on; ``p_holm`` is over the whole report."""
+    """``second`` minus ``first`` on the questions scored in both runs; ``p_holm`` corrects over the whole report."""
 
     first: str
     second: str
@@ -93,8 +93,8 @@ class TaskReport:
     """All runs on one task.
 
     Args:
-        by: What it is sliced by.
-        sizes: Value of the slice -> number of questions, in the order shown.
+        by: Key that defines the slices.
+        sizes: Value of the slice -> number of questions, in display order.
         published: The papers' rows for this task and these methods.
     """
 
@@ -115,20 +115,20 @@ def build(
     metrics: Sequence[str] = (),
     weights: Weights | None = None,
 ) -> list[TaskReport]:
-    """One report a task, tasks in the order met.
+    """One report per task, in the order of the runs.
 
     Args:
-        by: What is sliced by.
+        by: Key that defines the slices.
         published: The papers' rows.
-        seed: Of the bootstrap.
-        against: Label of the run that the others are compared with; None compares all pairs. The fewer comparisons,
-            the less Holm's correction costs.
-        metrics: What slices and differences are about; () for the usual ones.
-        weights: Of groups of questions, for means under them.
+        seed: Seed of the bootstrap.
+        against: Label of the run that the others are compared with; None compares all pairs. Fewer comparisons need a
+            smaller correction.
+        metrics: Metrics of the slices and differences; () for the default ones.
+        weights: Weights of groups of questions, for weighted means.
 
     Raises:
-        UserError: Runs of one task asked different questions under the same ids, or were not scored at all, or no run
-            is called ``against``.
+        UserError: Runs of one task have different questions under the same id or different versions, or no run has the
+            label ``against``.
     """
     labels = {run.label for run in runs}
     if against is not None and against not in labels:
@@ -137,8 +137,8 @@ def build(
     for run in runs:
         tasks.setdefault(run.task, []).append(run)
     rows = tuple(published)
-    look = Look(by, seed, against, tuple(metrics), weights)
-    reports = [_task_report(task, members, look, rows) for task, members in tasks.items()]
+    options = ReportOptions(by, seed, against, tuple(metrics), weights)
+    reports = [_task_report(task, members, options, rows) for task, members in tasks.items()]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
         replace(report, comparisons=tuple(replace(c, p_holm=next(adjusted)) for c in report.comparisons))
@@ -147,8 +147,8 @@ def build(
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a report looks at; the arguments of :func:`build`."""
+class ReportOptions:
+    """The arguments of :func:`build`."""
 
     by: str
     seed: int
@@ -157,37 +157,39 @@ class Look:
     weights: Weights | None = None
 
     def headline(self, run: TaskRun) -> list[str]:
-        """What slices and differences are about; of a task that is not ours, its first metrics."""
+        """The metrics of slices and differences; for a task that is not ours, its first metrics."""
         chosen = [name for name in self.metrics or HEADLINE if name in run.scores]
         return chosen or list(run.scores)[: len(HEADLINE)]
 
 
-def _task_report(task: str, runs: Sequence[TaskRun], look: Look, published: Sequence[PublishedRow]) -> TaskReport:
+def _task_report(
+    task: str, runs: Sequence[TaskRun], options: ReportOptions, published: Sequence[PublishedRow]
+) -> TaskReport:
     _check_same_questions(runs)
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
-        if doc.get(look.by) is not None:
-            groups.setdefault(str(doc[look.by]), set()).add(id_)
+        if doc.get(options.by) is not None:
+            groups.setdefault(str(doc[options.by]), set()).add(id_)
     names = sorted(groups, key=lambda name: (ORDER.get(name, len(ORDER)), -len(groups[name]), name))
     methods = {run.model for run in runs}
     return TaskReport(
         task=task,
-        by=look.by,
+        by=options.by,
         sizes={name: len(groups[name]) for name in names},
-        runs=tuple(_run_report(run, {name: groups[name] for name in names}, look) for run in runs),
-        comparisons=tuple(_comparisons(runs, look)),
+        runs=tuple(_run_report(run, {name: groups[name] for name in names}, options) for run in runs),
+        comparisons=tuple(_comparisons(runs, options)),
         published=tuple(r for r in published if r.task == task and r.ours in methods and r.metric in COUNTERPARTS),
     )
 
 
-def _run_report(run: TaskRun, groups: Mapping[str, set[str]], look: Look) -> RunReport:
+def _run_report(run: TaskRun, groups: Mapping[str, set[str]], options: ReportOptions) -> RunReport:
     known = [name for name in METRICS if name in run.scores]
     metrics = known + [name for name in run.scores if name not in METRICS]
 
     def means(names: Iterable[str], inside: Callable[[str], bool]) -> dict[str, Interval]:
         chosen = {name: [v for id_, v in run.scores.get(name, {}).items() if inside(id_)] for name in names}
-        return {name: interval(values, seed=look.seed) for name, values in chosen.items() if values}
+        return {name: interval(values, seed=options.seed) for name, values in chosen.items() if values}
 
     return RunReport(
         run=run.label,
@@ -196,12 +198,12 @@ def _run_report(run: TaskRun, groups: Mapping[str, set[str]], look: Look) -> Run
         questions=len(run.questions),
         unscored={id_: _why(sample) for id_, sample in run.questions.items() if not sample["metrics"]},
         scores=means(metrics, lambda _: True),
-        slices={name: means(look.headline(run), ids.__contains__) for name, ids in groups.items()},
+        slices={name: means(options.headline(run), ids.__contains__) for name, ids in groups.items()},
         cost=_cost(run),
-        abstention=abstention(run, seed=look.seed),
+        abstention=abstention(run, seed=options.seed),
         unjudged=_unjudged(run),
-        weighted={name: weighted(run, name, look.weights, seed=look.seed) for name in look.headline(run)}
-        if look.weights
+        weighted={name: weighted(run, name, options.weights, seed=options.seed) for name in options.headline(run)}
+        if options.weights
         else {},
     )
 
@@ -235,15 +237,17 @@ def _cost(run: TaskRun) -> Cost | None:
     )
 
 
-def _comparisons(runs: Sequence[TaskRun], look: Look) -> Iterable[Comparison]:
-    base = [run for run in runs if run.label == look.against]
-    pairs = combinations(runs, 2) if look.against is None else product(base, (run for run in runs if run not in base))
+def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Comparison]:
+    base = [run for run in runs if run.label == options.against]
+    pairs = (
+        combinations(runs, 2) if options.against is None else product(base, (run for run in runs if run not in base))
+    )
     for first, second in pairs:
-        for metric in look.headline(first):
+        for metric in options.headline(first):
             ours, theirs = second.scores.get(metric, {}), first.scores[metric]
             shared = [id_ for id_ in theirs if id_ in ours]
             if shared:
-                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=look.seed)
+                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=options.seed)
                 yield Comparison(first.label, second.label, metric, difference)
 
 
@@ -256,10 +260,10 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
                 "Compare runs of one version of a task."
             )
         for id_, sample in run.questions.items():
-            what = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}
-            label, before = asked.setdefault(id_, (run.label, what))
-            if before != what:
+            content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}
+            label, before = asked.setdefault(id_, (run.label, content))
+            if before != content:
                 raise UserError(
                     f"{run.task}, question {id_!r}: {label} and {run.label} were asked different things "
-                    f"(corpus {before['corpus']!r} and {what['corpus']!r}). Compare runs on the same data."
+                    f"(corpus {before['corpus']!r} and {content['corpus']!r}). Compare runs on the same data."
                 )

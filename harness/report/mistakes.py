@@ -1,16 +1,16 @@
-"""Why answers are wrong, told from the record of each (RuleRAG, appendix A.8, whose authors read 300 by hand).
+"""Error analysis: classifies wrong answers by their records (RuleRAG, appendix A.8; its authors read 300 by hand).
 
-A wrong answer is one that was scored and whose ``em`` is 0, abstentions included. Its class is the first that fits:
+A wrong answer has ``em`` 0; this includes abstentions. Its class is the first that applies:
 
-- ``rule failure``: no rule that was selected leads to a gold answer. A rule leads there if a document of the corpus
-  states its body about the question's subject with a gold answer. Only for methods that go by rules; where such a
-  method has none, none leads there.
+- ``rule failure``: no selected rule leads to a gold answer. A rule leads to a gold answer if some document of the
+  corpus states the rule's body for the question's subject with this answer. Only for methods that use rules; if no rule
+  matched, the class is ``rule failure``.
 - ``retrieval error``: none of the first 10 documents states a gold answer (``recall@10`` is 0).
-- ``attribution error``: one of them does, and another answer was given, or none.
+- ``attribution error``: one of them does, but the answer is another one or missing.
 
-Departure: the paper counts a document that mentions the answer anywhere; one that states it as its object is wanted
-here, as in ``recall@10``. A rule may fail although the answer is among the documents all the same (a document states
-the question's own relation): ``rule failure`` says how many of its answers these are, apart.
+Departure: the paper counts a document that mentions the answer anywhere; here it must state the answer as its object,
+as in ``recall@10``. After a rule failure a gold answer may still be retrieved, because a document states the question's
+own relation; the number of these cases is reported separately.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lm_eval_rag.harness.scoring.case import read_case
 from lm_eval_rag.harness.scoring.normalise import normalise
 
 RULE, RETRIEVAL, ATTRIBUTION = CLASSES = ("rule failure", "retrieval error", "attribution error")
-DEPTH = 10  # documents that count as retrieved
+DEPTH = 10  # number of documents that count as retrieved
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What kind of mistake an answer is, and whether a gold answer was retrieved."""
+    """The class of a wrong answer, and whether a gold answer was retrieved."""
 
     kind: str
     retrieved: bool
@@ -51,14 +51,14 @@ class Corpora:
 
 
 def reaches(corpus: Corpus, subject: str, bodies: Iterable[str], answers: Iterable[str]) -> bool:
-    """Whether a document states one of the bodies about the subject with one of the answers."""
+    """Whether a document states one of the bodies for the subject with one of the answers."""
     golds, wanted = {normalise(answer) for answer in answers}, set(bodies)
     facts = corpus.facts(subject) if wanted else ()
     return any(relation in wanted and normalise(object) in golds for relation, object, _ in facts)
 
 
 def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:
-    """The class of one line of samples; None for a right answer, one that was not scored, and one without retrieval."""
+    """The class of one line of samples; None if the answer is correct, unscored, or made without retrieval."""
     doc = sample["doc"]
     record = doc.get("_rag") or {}
     if sample.get("em") != 0.0 or record.get("passages") is None or not doc.get("subject"):
@@ -73,20 +73,20 @@ def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:
 
 
 def mistakes(run: TaskRun, corpora: Corpora | None = None) -> dict[str, Mistake]:
-    """Question id -> its mistake, for the wrong answers of a run that retrieved."""
+    """Question id -> mistake, for the wrong answers of a run with retrieval."""
     corpora = corpora or Corpora()
-    found = {id_: mistake(sample, corpora) for id_, sample in run.questions.items()}
-    return {id_: one for id_, one in found.items() if one is not None}
+    classified = {id_: mistake(sample, corpora) for id_, sample in run.questions.items()}
+    return {id_: mistake_ for id_, mistake_ in classified.items() if mistake_ is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many wrong answers there are of each class.
+    """Number of wrong answers per class.
 
     Args:
-        wrong: In all.
+        wrong: Total.
         of: Class -> number.
-        retrieved: Rule failures in which a gold answer was among the documents all the same.
+        retrieved: Number of rule failures in which a gold answer was retrieved.
     """
 
     wrong: int
@@ -94,23 +94,23 @@ class Counts:
     retrieved: int
 
 
-def count(found: Iterable[Mistake]) -> Counts:
-    """The counts of mistakes."""
-    made = list(found)
-    kinds = Counter(one.kind for one in made)
+def count(mistakes: Iterable[Mistake]) -> Counts:
+    """Mistakes counted by class."""
+    listed = list(mistakes)
+    kinds = Counter(mistake.kind for mistake in listed)
     of = {kind: kinds[kind] for kind in CLASSES}
-    return Counts(len(made), of, sum(one.kind == RULE and one.retrieved for one in made))
+    return Counts(len(listed), of, sum(mistake.kind == RULE and mistake.retrieved for mistake in listed))
 
 
 def errors_text(runs: Sequence[TaskRun]) -> str:
-    """A table of the classes over runs, for ``lm-eval-rag report --errors``."""
+    """A table of the classes per run, for ``lm-eval-rag report --errors``."""
     corpora = Corpora()
     rows = [[run.task, run.label, *cells(count(mistakes(run, corpora).values()))] for run in runs]
     return table(["wrong answers", "", "n", *CLASSES], rows, left=(0, 1)) + "\n"
 
 
 def cells(counts: Counts) -> list[str]:
-    """Number of wrong answers, then each class with its share; ``-`` where nothing can be told."""
+    """Number of wrong answers, then each class with its share; ``-`` if there are no wrong answers."""
     if not counts.wrong:
         return ["-"] * (1 + len(CLASSES))
     shares = [f"{n:,} ({100 * n / counts.wrong:.0f} %)" for n in counts.of.values()]

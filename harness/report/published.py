@@ -1,6 +1,6 @@
-"""Numbers that papers print, read from a folder of CSV files, to stand beside our own.
+"""Published numbers of papers, read from a folder of CSV files, for comparison with ours.
 
-``names.csv`` says which printed method is which of ours; ``contradictions.csv`` which numbers contradict others.
+``names.csv`` maps a paper's method to ours; ``contradictions.csv`` lists numbers that contradict each other.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from lm_eval_rag.harness.common.errors import UserError
 
 COLUMNS = ("table", "task", "method", "retriever", "generator", "metric", "value", "unit", "note")
-PAPERS = {"rulerag": "RuleRAG", "crag_hybrid": "CRAG hybrid", "crp_rag": "CRP-RAG"}  # file -> name of the paper
+PAPERS = {"rulerag": "RuleRAG", "crag_hybrid": "CRAG hybrid", "crp_rag": "CRP-RAG"}  # file -> short name of the paper
 
-# A printed metric -> ours that is computed the same way. The papers look for the answer anywhere in all documents that
-# a method retrieved, which over rules are more than ten.
+# A paper's metric -> our metric with the same definition. The papers search for the answer anywhere in all retrieved
+# documents, and with several rules these are more than ten.
 COUNTERPARTS = {
     "em": "em",
     "token_f1": "token_f1",
@@ -31,21 +31,21 @@ COUNTERPARTS = {
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One printed number.
+    """One published number.
 
     Args:
         paper: Short name of the paper.
-        table: ``table_N`` or ``figure_N``, as numbered there.
-        task: Name of the benchmark, as our tasks are named.
-        method: As printed.
-        retriever: As printed; ``None`` where nothing is retrieved, "" where the paper does not say.
-        generator: As printed, or "".
+        table: ``table_N`` or ``figure_N``, as numbered in the paper.
+        task: The benchmark, by the name of our task.
+        method: As in the paper.
+        retriever: As in the paper; ``None`` without retrieval, "" if the paper does not say.
+        generator: As in the paper, or "".
         metric: As in the CSV's README.
-        value: As a number.
+        value: The number.
         unit: ``%`` (0 to 100), ``points`` or "".
-        note: What else tells the row apart.
-        ours: Our method of that name, or None.
-        doubts: What contradicts this number.
+        note: Further description of the row.
+        ours: Our method for it, or None.
+        doubts: Statements that contradict this number.
     """
 
     paper: str
@@ -66,7 +66,7 @@ def read_published(folder: Path) -> tuple[PublishedRow, ...]:
     """All rows of the result files, in order.
 
     Raises:
-        UserError: A file is missing, or a row is not as the README says.
+        UserError: A file is missing, or a row has the wrong format.
     """
     names = {(line["file"], line["printed"]): line["method"] for line in _lines(folder / "names.csv")}
     doubts = _lines(folder / "contradictions.csv")
@@ -74,12 +74,12 @@ def read_published(folder: Path) -> tuple[PublishedRow, ...]:
     for file, paper in PAPERS.items():
         for line in _lines(folder / f"{file}.csv"):
             if set(line) != set(COLUMNS) or None in line.values():
-                raise UserError(f"{folder / file}.csv: a row has not the columns {', '.join(COLUMNS)}: {line}.")
-            told = {key: text for key, text in line.items() if key != "value"}
+                raise UserError(f"{folder / file}.csv: a row lacks the columns {', '.join(COLUMNS)}: {line}.")
+            texts = {key: text for key, text in line.items() if key != "value"}
             rows.append(
                 PublishedRow(
                     paper,
-                    **told,
+                    **texts,
                     value=_number(line["value"], folder / f"{file}.csv"),
                     ours=names.get((file, line["method"])),
                     doubts=tuple(doubt["doubt"] for doubt in doubts if _touches(doubt, file, line)),
@@ -89,7 +89,7 @@ def read_published(folder: Path) -> tuple[PublishedRow, ...]:
 
 
 def _touches(doubt: Mapping[str, str], file: str, line: Mapping[str, str]) -> bool:
-    """Whether a contradiction is about a row: an empty cell there stands for any."""
+    """Whether a contradiction applies to a row; its empty cells match any value."""
     keys = ("table", "task", "method", "retriever", "generator", "metric")
     return doubt["file"] == file and all(doubt[key] in ("", line[key]) for key in keys)
 
@@ -97,7 +97,7 @@ def _touches(doubt: Mapping[str, str], file: str, line: Mapping[str, str]) -> bo
 def _lines(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
         raise UserError(
-            f"{path} does not exist: the published numbers are incomplete. Give the folder that holds them."
+            f"{path} does not exist, so the published numbers are incomplete. Give the folder that contains them."
         )
     with path.open(encoding="utf-8", newline="") as text:
         return list(csv.DictReader(text))
@@ -107,4 +107,4 @@ def _number(text: str, path: Path) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UserError(f"{path}: {text!r} is no number.") from None
+        raise UserError(f"{path}: {text!r} is not a number.") from None

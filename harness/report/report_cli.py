@@ -21,41 +21,41 @@ from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.report.table import printable, table
 
 RUN_HELP = "a folder that lm_eval wrote with --output_path FOLDER --log_samples, or a results file in it"
-NAMED = 20  # differing lines that are named
+LISTED = 20  # maximum number of listed differences
 
 
 def report_main(argv: Sequence[str], published: Path | None = None) -> int:
-    """Compare runs: prints a report, and writes it as JSON where asked.
+    """Compare runs: print a report and, with --json, write it to a file.
 
     Args:
         argv: The command's arguments.
-        published: Folder of the papers' numbers, to stand beside ours; None leaves them out.
+        published: Folder of the papers' numbers; None leaves them out.
 
     Returns:
-        0, or 2 when the runs cannot be read.
+        0, or 2 if the runs cannot be read.
     """
     parser = argparse.ArgumentParser("lm-eval-rag report", description="Compare runs of lm_eval, with intervals.")
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything, as JSON, into FILE too")
-    parser.add_argument("--by", choices=SLICES, default="slice", help="what to slice by (default: slice)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the whole report to FILE, as JSON")
+    parser.add_argument("--by", choices=SLICES, default="slice", help="key of the slices (default: slice)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
-    parser.add_argument("--metrics", help="what slices and differences are about, such as em,recall@10")
-    parser.add_argument("--weights", help="means under weights too, such as popularity:head=0.6,torso=0.3,tail=0.1")
-    told = "class every wrong answer: rule failure, retrieval error or attribution error"
-    parser.add_argument("--errors", action="store_true", help=told)
-    given = parser.parse_args(argv)
-    metrics = tuple(filter(None, (given.metrics or "").split(",")))
+    parser.add_argument("--metrics", help="metrics of the slices and differences, such as em,recall@10")
+    parser.add_argument("--weights", help="add weighted means, such as popularity:head=0.6,torso=0.3,tail=0.1")
+    errors_help = "classify every wrong answer: rule failure, retrieval error or attribution error"
+    parser.add_argument("--errors", action="store_true", help=errors_help)
+    options = parser.parse_args(argv)
+    metrics = tuple(filter(None, (options.metrics or "").split(",")))
 
     def work() -> int:
         rows = read_published(published) if published is not None else ()
-        weights = read_weights(given.weights) if given.weights else None
-        runs = read_runs(given.run)
-        reports = build(runs, given.by, rows, given.seed, given.against, metrics, weights)
-        if given.json is not None:
-            _write_json(given.json, {"level": LEVEL, "draws": DRAWS, "seed": given.seed, "tasks": reports})
+        weights = read_weights(options.weights) if options.weights else None
+        runs = read_runs(options.run)
+        reports = build(runs, options.by, rows, options.seed, options.against, metrics, weights)
+        if options.json is not None:
+            _write_json(options.json, {"level": LEVEL, "draws": DRAWS, "seed": options.seed, "tasks": reports})
         sys.stdout.write(render(reports))
-        if given.errors:
+        if options.errors:
             from lm_eval_rag.harness.report.mistakes import errors_text
 
             sys.stdout.write("\n" + errors_text(runs))
@@ -68,46 +68,46 @@ def rescore_main(argv: Sequence[str]) -> int:
     """Recompute every score of runs from their samples.
 
     Returns:
-        0 when all agree, 1 when something differs, 2 when the runs cannot be read.
+        0 if all scores agree, 1 if any differs, 2 if the runs cannot be read.
     """
     parser = argparse.ArgumentParser("lm-eval-rag rescore", description="Recompute every score from the samples alone.")
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN_HELP)
-    given = parser.parse_args(argv)
+    options = parser.parse_args(argv)
 
     def work() -> int:
-        runs = read_runs(given.run)
+        runs = read_runs(options.run)
         ours = [run for run in runs if is_ours(run)]
         if not ours:
             names = ", ".join(sorted({run.task for run in runs}))
-            raise UserError(f"No scores of ours are in these runs (tasks: {names}): nothing can be recomputed.")
-        found = [rescore(run) for run in ours]
+            raise UserError(f"These runs (tasks: {names}) contain none of our scores, so nothing can be recomputed.")
+        results = [rescore(run) for run in ours]
         for run in {run.path: run for run in ours}.values():
-            found += rescore_groups(run.label, run.results)
+            results += rescore_groups(run.label, run.results)
         skipped = sorted({f"{run.task} ({run.label})" for run in runs if not is_ours(run)})
-        sys.stdout.write("\n\n".join(map(_rescored_text, found)) + "\n")
+        sys.stdout.write("\n\n".join(map(_rescored_text, results)) + "\n")
         if skipped:
-            sys.stdout.write(printable(f"Left alone, as their scores are not ours: {', '.join(skipped)}.") + "\n")
-        return 0 if all(one.agrees for one in found) else 1
+            sys.stdout.write(printable(f"Not recomputed (scores are not ours): {', '.join(skipped)}.") + "\n")
+        return 0 if all(result.agrees for result in results) else 1
 
     return _reporting_errors(work)
 
 
-def _rescored_text(found: Rescored) -> str:
-    errors = {check.name.replace("_stderr,", ","): check for check in found.checks if "_stderr," in check.name}
+def _rescored_text(result: Rescored) -> str:
+    errors = {check.name.replace("_stderr,", ","): check for check in result.checks if "_stderr," in check.name}
     rows = []
-    for check in found.checks:
+    for check in result.checks:
         if "_stderr," not in check.name:
             both = [check, errors.get(check.name, Check("", None, None))]
-            digits = [_digits(value) for one in both for value in (one.given, one.recomputed)]
-            rows.append([check.name, *digits, "same" if all(one.same for one in both) else "DIFFERS"])
-    faults = [*found.files, *found.lines[:NAMED]]
-    if len(found.lines) > NAMED:
-        faults.append(f"... and {len(found.lines) - NAMED} more")
-    verdict = "all scores agree" if found.agrees else "NOT what the samples say"
+            digits = [_digits(value) for item in both for value in (item.reported, item.recomputed)]
+            rows.append([check.name, *digits, "same" if all(item.same for item in both) else "DIFFERS"])
+    faults = [*result.files, *result.lines[:LISTED]]
+    if len(result.lines) > LISTED:
+        faults.append(f"... and {len(result.lines) - LISTED} more")
+    verdict = "all scores agree" if result.agrees else "scores DIFFER from the samples"
     return "\n".join(
         [
-            printable(f"{found.task}, {found.run}: {verdict}"),
-            table(["", "mean given", "recomputed", "stderr given", "recomputed", ""], rows, left=(0, 5)),
+            printable(f"{result.task}, {result.run}: {verdict}"),
+            table(["", "mean reported", "recomputed", "stderr reported", "recomputed", ""], rows, left=(0, 5)),
             *map(printable, faults),
         ]
     )
@@ -123,7 +123,7 @@ def _write_json(path: Path, content: object) -> None:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise UserError(
-            f"{path} cannot be written: {error.strerror}. Give --json a file in a folder that exists."
+            f"{path} cannot be written: {error.strerror}. Give --json a file in an existing folder."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""A report as plain text: aligned tables of at most 120 columns, shares in percent."""
+"""A report as plain text: aligned tables of at most 120 characters per line, shares in percent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lm_eval_rag.harness.report.table import printable, table
 from lm_eval_rag.harness.scoring import METRICS
 
 WIDTH = 118
-NAMED = 8  # unscored questions that are named; the JSON names all
-SHOWN_SLICES = 12  # values of a slice that are shown; the JSON has all
+LISTED = 8  # maximum number of listed unscored questions; the JSON has all
+SHOWN_SLICES = 12  # maximum number of values of a slice; the JSON has all
 
 
 def render(reports: Sequence[TaskReport]) -> str:
-    """The whole text, ending with how to read it."""
+    """The whole text; the last paragraph explains the numbers."""
     tests = sum(len(report.comparisons) for report in reports)
-    how = "Mean [95 % bootstrap interval over questions, " + f"{DRAWS:,} draws]; shares in percent; no interval where "
-    how += "all values are equal;\nn= where a score covers fewer questions than were answered. "
+    notes = "Mean [95 % bootstrap interval over questions, " + f"{DRAWS:,} draws]; shares in percent; no interval if "
+    notes += "all values are equal;\nn= if a score covers fewer questions than were answered. "
     if tests:
-        how += "Differences are paired on the same questions: exact McNemar\nfor 0/1 scores, else paired bootstrap; "
-        how += f"Holm over the {tests} p values of this report; * below 0.05.\n"
-    return "\n\n".join([*(_task(report) for report in reports), how.rstrip() + "\n"])
+        notes += "Differences are paired on the same questions: exact McNemar\nfor 0/1 scores, else paired bootstrap. "
+        notes += f"p Holm: corrected for the {tests} tests of this report; * significant (below 0.05).\n"
+    return "\n\n".join([*(_task(report) for report in reports), notes.rstrip() + "\n"])
 
 
 def _task(report: TaskReport) -> str:
@@ -45,24 +45,24 @@ def _task(report: TaskReport) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def cell(found: Interval | None, metric: str, of: int = 0) -> str:
-    """``41.2 [39.0, 43.5]``; with ``n=`` when fewer than ``of`` questions are behind it; ``-`` when none is."""
-    if found is None:
+def cell(score: Interval | None, metric: str, of: int = 0) -> str:
+    """``41.2 [39.0, 43.5]``; with ``n=`` if it covers fewer than ``of`` questions; ``-`` without a score."""
+    if score is None:
         return "-"
     known = METRICS.get(metric)
     scale, digits = (100, 1) if known and known.unit == "share" else (1, 1) if known else (1, 3)
 
     def shown(value: float) -> str:
-        return f"{round(value * scale, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
+        return f"{round(value * scale, digits) + 0.0:.{digits}f}"  # + 0.0 avoids "-0.0"
 
-    ends = "" if found.low is None or found.high is None else f" [{shown(found.low)}, {shown(found.high)}]"
-    return shown(found.mean) + ends + (f" n={found.n}" if found.n < of else "")
+    ends = "" if score.low is None or score.high is None else f" [{shown(score.low)}, {shown(score.high)}]"
+    return shown(score.mean) + ends + (f" n={score.n}" if score.n < of else "")
 
 
 def _score_tables(runs: Sequence[RunReport]) -> Iterable[str]:
-    """Runs down, scores across; the telling scores first."""
-    met = dict.fromkeys(name for run in runs for name in run.scores)
-    names = [name for name in HEADLINE if name in met] + [name for name in met if name not in HEADLINE]
+    """One row per run, one column per score; headline scores first."""
+    known = dict.fromkeys(name for run in runs for name in run.scores)
+    names = [name for name in HEADLINE if name in known] + [name for name in known if name not in HEADLINE]
     answered = [run.questions - len(run.unscored) for run in runs]
     columns = [
         [name, *(cell(run.scores.get(name), name, n) for run, n in zip(runs, answered, strict=True))] for name in names
@@ -71,7 +71,7 @@ def _score_tables(runs: Sequence[RunReport]) -> Iterable[str]:
 
 
 def _tables(rows: Sequence[str], columns: Iterable[list[str]]) -> Iterable[str]:
-    """Named columns over named rows, in as many tables as the width asks for."""
+    """Named columns over named rows, split into several tables if they are too wide."""
     part: list[list[str]] = []
     for column in columns:
         if part and _width([rows, *part, column]) > WIDTH:
@@ -92,21 +92,21 @@ def _columns(rows: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
 
 
 def _weighted(report: TaskReport) -> Iterable[str]:
-    """Scores under the weights that were given."""
+    """The weighted means."""
     names = list(dict.fromkeys(name for run in report.runs for name in run.weighted))
     columns = [[f"{name}, weighted", *(cell(run.weighted.get(name), name) for run in report.runs)] for name in names]
     return _tables([run.run for run in report.runs], columns)
 
 
 def _abstention(runs: Sequence[RunReport]) -> Iterable[str]:
-    """What the runs made of their right not to answer, where one used it."""
-    found = {run.run: run.abstention for run in runs if run.abstention is not None}
+    """Abstention scores, if any run abstained."""
+    by_run = {run.run: run.abstention for run in runs if run.abstention is not None}
     if not any(run.scores["crag_missing"].mean > 0 for run in runs if run.abstention is not None):
         return
-    names = dict.fromkeys(name for one in found.values() for name in one.scores)
-    columns = [[name, *(cell(one.scores.get(name), "crag_score") for one in found.values())] for name in names]
-    yield from _tables(list(found), columns)
-    sources = sorted({one.confidence for one in found.values()} - {""})
+    names = dict.fromkeys(name for scored in by_run.values() for name in scored.scores)
+    columns = [[name, *(cell(scored.scores.get(name), "crag_score") for scored in by_run.values())] for name in names]
+    yield from _tables(list(by_run), columns)
+    sources = sorted({scored.confidence for scored in by_run.values()} - {""})
     if sources:
         yield f"risk_coverage_area: lower is better; confidence is {' or '.join(sources)}."
 
@@ -126,13 +126,13 @@ def _costs(runs: Sequence[RunReport]) -> str:
 
 
 def _slices(report: TaskReport) -> str:
-    metrics = list(dict.fromkeys(m for run in report.runs for found in run.slices.values() for m in found))
+    metrics = list(dict.fromkeys(m for run in report.runs for scores in run.slices.values() for m in scores))
     rows = []
     for name in list(report.sizes)[:SHOWN_SLICES]:
         for i, run in enumerate(report.runs):
-            found = run.slices.get(name, {})
+            scores = run.slices.get(name, {})
             own = [name, f"{report.sizes[name]:,}"] if i == 0 else ["", ""]
-            rows.append([*own, run.run, *(cell(found.get(metric), metric) for metric in metrics)])
+            rows.append([*own, run.run, *(cell(scores.get(metric), metric) for metric in metrics)])
     if not rows:
         return ""
     more = len(report.sizes) - SHOWN_SLICES
@@ -145,15 +145,15 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
     rows = []
     for (first, second), members in groupby(comparisons, key=lambda c: (c.first, c.second)):
         for i, c in enumerate(members):
-            found = c.difference.interval
+            interval = c.difference.interval
             rows.append(
                 [
                     f"{second} - {first}" if i == 0 else "",
                     c.metric,
-                    ("+" if found.mean > 0 else "") + cell(found, c.metric),
+                    ("+" if interval.mean > 0 else "") + cell(interval, c.metric),
                     _p(c.difference.p),
                     _p(c.p_holm) + (" *" if c.p_holm < 0.05 else "  "),
-                    f"{found.n:,}",
+                    f"{interval.n:,}",
                     c.difference.test,
                 ]
             )
@@ -165,7 +165,7 @@ def _p(value: float) -> str:
 
 
 def _papers(report: TaskReport) -> str:
-    """Our means, then the papers' numbers for the same method: of each method the first table that has it."""
+    """Our means, then the papers' numbers for the same methods, from the first table that has the method."""
     rows, doubts, left_out = [], dict[str, None](), 0
     metrics = [m for m in COUNTERPARTS if any(row.metric == m for row in report.published)]
     for run in report.runs:
@@ -192,7 +192,7 @@ def _papers(report: TaskReport) -> str:
 
 
 def _lines(rows: Sequence[PublishedRow]) -> Iterable[tuple[PublishedRow, dict[str, float]]]:
-    """Printed numbers of one line of a table together, by metric."""
+    """The published numbers grouped by line of the paper's table: (a row of the line, metric -> value)."""
     for _, members in groupby(rows, key=lambda r: (r.method, r.retriever, r.generator, r.note)):
         line = list(members)
         yield line[0], {row.metric: row.value for row in line}
@@ -202,8 +202,8 @@ def _unscored(runs: Sequence[RunReport]) -> str:
     lines = []
     for run in runs:
         if run.unscored:
-            named = [f"{id_} ({why[:60]})" for id_, why in list(run.unscored.items())[:NAMED]]
-            more = len(run.unscored) - NAMED
+            named = [f"{id_} ({why[:60]})" for id_, why in list(run.unscored.items())[:LISTED]]
+            more = len(run.unscored) - LISTED
             lines.append(f"unscored in {run.run}: {'; '.join(named)}" + (f"; and {more} more" if more > 0 else ""))
         if run.unjudged:
             why = next(iter(run.unjudged.values()))[:60]

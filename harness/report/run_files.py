@@ -1,8 +1,8 @@
-"""Reading runs: the results file that lm_eval writes under ``--output_path``, and the samples beside it.
+"""Reads runs: the results file that lm_eval writes to ``--output_path``, and the samples files beside it.
 
-Written for the format of lm-eval 0.4.x: ``results_<date>.json`` (or ``<stem>_<date>.json``) with one
-``samples_<task>_<date>.jsonl`` a task, one line a question and filter. A metric that could not be scored for a question
-has no key in its line.
+The format is that of lm-eval 0.4.x: ``results_<date>.json`` (or ``<stem>_<date>.json``), and one
+``samples_<task>_<date>.jsonl`` per task with one line per question and filter. A line has no key for a metric that
+could not be scored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lm_eval_rag.harness.common.errors import UserError
 
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
-NEEDED = ("results", "configs", "n-samples", "config")  # of a results file
-UNTELLING = ("path", "journal")  # arguments that change no answer: where our adapter's files lie
-IN_SAMPLE = ("doc_id", "doc", "filter", "metrics", "filtered_resps")  # of a line of samples
+RESULT_KEYS = ("results", "configs", "n-samples", "config")  # required in a results file
+FILE_ARGUMENTS = ("path", "journal")  # model arguments that only name files and change no answer
+SAMPLE_KEYS = ("doc_id", "doc", "filter", "metrics", "filtered_resps")  # required in a line of samples
 HOW = "Run lm_eval with --output_path FOLDER --log_samples and give FOLDER."
 
 
@@ -34,8 +34,8 @@ class TaskRun:
         label: Name of the run, unique in a report.
         task: Name of the task.
         path: The results file.
-        results: The whole content of the results file.
-        samples: The lines of its samples file, in order.
+        results: Content of the results file.
+        samples: Lines of the samples file, in order.
     """
 
     label: str
@@ -45,10 +45,10 @@ class TaskRun:
     samples: tuple[Mapping[str, Any], ...]
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """What the results file says of the task: ``em,none`` and so on."""
-        given: Mapping[str, Any] = self.results["results"][self.task]
-        return given
+    def reported(self) -> Mapping[str, Any]:
+        """The task's scores in the results file, such as ``em,none``."""
+        scores: Mapping[str, Any] = self.results["results"][self.task]
+        return scores
 
     @property
     def version(self) -> str:
@@ -57,54 +57,54 @@ class TaskRun:
 
     @property
     def model(self) -> str:
-        """The model's name as given to lm_eval."""
+        """The value of lm_eval's ``--model``."""
         return str(self.results["config"].get("model"))
 
     @cached_property
     def questions(self) -> dict[str, Mapping[str, Any]]:
-        """Question id -> its first line (of several when there are several filters), in order."""
-        found: dict[str, Mapping[str, Any]] = {}
+        """Question id -> its first line (with several filters there are several lines), in order."""
+        first: dict[str, Mapping[str, Any]] = {}
         for sample in self.samples:
-            found.setdefault(question_id(sample), sample)
-        return found
+            first.setdefault(question_id(sample), sample)
+        return first
 
     @cached_property
     def scores(self) -> dict[str, dict[str, float]]:
-        """Metric -> question id -> value. Metrics of another filter than ``none`` are named ``metric,filter``."""
-        found: dict[str, dict[str, float]] = {}
+        """Metric -> question id -> value. The key is ``metric,filter`` if the filter is not ``none``."""
+        scores: dict[str, dict[str, float]] = {}
         for sample in self.samples:
             for metric in sample["metrics"]:
                 if isinstance(sample.get(metric), (int, float)):
                     key = metric if sample["filter"] == "none" else f"{metric},{sample['filter']}"
-                    found.setdefault(key, {})[question_id(sample)] = float(sample[metric])
-        return found
+                    scores.setdefault(key, {})[question_id(sample)] = float(sample[metric])
+        return scores
 
 
 def question_id(sample: Mapping[str, Any]) -> str:
-    """The document's own id; lm_eval's number for it where it has none."""
+    """The id in the document, else lm_eval's number of the document."""
     return str(sample["doc"].get("id", sample["doc_id"]))
 
 
-def read_runs(given: Sequence[str | Path]) -> list[TaskRun]:
-    """Every task of every run in ``given``: results files, or folders that hold some.
+def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
+    """Every task of every run in ``paths``, which are results files or folders that contain some.
 
-    Of two results of one task by one model with the same arguments in one folder, the newer counts.
+    If a folder has several results of one task by one model with the same arguments, only the newest is used.
 
     Raises:
-        UserError: Nothing is there, no samples or scores were logged, a file is cut short or is no JSON, or the format
-            is not lm-eval 0.4's.
+        UserError: There are no results, samples or scores; a file is truncated or not JSON; or the format is not that
+            of lm-eval 0.4.
     """
     newest: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
-    for path in dict.fromkeys(path for one in given for path in _results_files(Path(one))):
+    for path in dict.fromkeys(path for given in paths for path in _results_files(Path(given))):
         results = _read_results(path)
         for task in results["n-samples"]:
             key = (str(path.parent), results["config"].get("model"), _arguments_text(results["config"]), task)
             if key in newest:
-                log.warning("%s: %s holds a newer run of %r, which counts.", newest[key][0], path, task)
+                log.warning("%s is ignored: %s is a newer run of %r.", newest[key][0], path, task)
             newest[key] = (path, results)
     for (*_, task), (path, results) in newest.items():
         if "bypass,none" in results["results"].get(task, {}):
-            raise UserError(f"{path}: {task} was run with --predict_only, so it has no scores. Run it without.")
+            raise UserError(f"{path}: {task} has no scores because of --predict_only. Run it without this option.")
     labels = _labels([results["config"] | {"path": path} for path, results in newest.values()])
     return [
         TaskRun(labels[str(path)], key[-1], path, results, tuple(_read_samples(path, results, key[-1])))
@@ -112,33 +112,33 @@ def read_runs(given: Sequence[str | Path]) -> list[TaskRun]:
     ]
 
 
-def _results_files(given: Path) -> list[Path]:
-    if given.is_file():
-        return [given]
-    if not given.is_dir():
-        raise UserError(f"{given} does not exist. {HOW}")
-    found = [path for path in given.rglob("*.json") if DATED.search(path.name)]
-    if not found:
-        raise UserError(f"{given} holds no results of lm_eval (results_<date>.json). {HOW}")
-    return sorted(found, key=lambda path: (path.parent, DATED.search(path.name)[1]))  # type: ignore[index]
+def _results_files(root: Path) -> list[Path]:
+    if root.is_file():
+        return [root]
+    if not root.is_dir():
+        raise UserError(f"{root} does not exist. {HOW}")
+    files = [path for path in root.rglob("*.json") if DATED.search(path.name)]
+    if not files:
+        raise UserError(f"{root} contains no results of lm_eval (results_<date>.json). {HOW}")
+    return sorted(files, key=lambda path: (path.parent, DATED.search(path.name)[1]))  # type: ignore[index]
 
 
 def _read_results(path: Path) -> dict[str, Any]:
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is no JSON ({error}): is it cut short, or not a results file? {HOW}") from None
-    lacking = [key for key in NEEDED if not isinstance(results, dict) or not isinstance(results.get(key), dict)]
+        raise UserError(f"{path} is not JSON ({error}). It may be truncated or not a results file. {HOW}") from None
+    lacking = [key for key in RESULT_KEYS if not isinstance(results, dict) or not isinstance(results.get(key), dict)]
     if lacking:
         raise UserError(f"{path} is not a results file of lm-eval 0.4.x: it lacks {', '.join(lacking)}. {HOW}")
     return dict(results)
 
 
 def _read_samples(path: Path, results: Mapping[str, Any], task: str) -> Iterator[Mapping[str, Any]]:
-    """The lines of one task, checked to be whole."""
+    """The lines of one task; checks that none is missing."""
     dated = DATED.search(path.name)
     if dated is None:
-        raise UserError(f"{path}: its name has no date, so its samples cannot be found. Keep lm_eval's file names.")
+        raise UserError(f"{path}: the name has no date, so its samples cannot be found. Keep lm_eval's file names.")
     file = path.with_name(f"samples_{task}_{dated[1]}.jsonl")
     if not file.is_file():
         raise UserError(f"{file} does not exist: the samples of {task} were not logged. {HOW}")
@@ -148,31 +148,31 @@ def _read_samples(path: Path, results: Mapping[str, Any], task: str) -> Iterator
             sample = _parse(line, f"{file}, line {number}")
             key = (question_id(sample), sample["filter"])
             if key in seen:
-                raise UserError(f"{file}, line {number}: question {key[0]!r} stands there twice.")
+                raise UserError(f"{file}, line {number}: question {key[0]!r} is repeated.")
             seen.add(key)
             yield sample
     wanted = results["n-samples"].get(task, {}).get("effective", 0)
     if len({question for question, _ in seen}) < wanted:
-        raise UserError(f"{file} is cut short: {len(seen)} lines, but the results file counts {wanted} questions.")
+        raise UserError(f"{file} is truncated: {len(seen)} lines, but the results file counts {wanted} questions.")
 
 
 def _parse(line: bytes, where: str) -> Mapping[str, Any]:
     try:
         sample = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{where} is no JSON ({error}): the file was cut short or changed.") from None
-    lacking = [key for key in IN_SAMPLE if not isinstance(sample, dict) or key not in sample]
+        raise UserError(f"{where} is not JSON ({error}): the file was truncated or changed.") from None
+    lacking = [key for key in SAMPLE_KEYS if not isinstance(sample, dict) or key not in sample]
     if lacking or not isinstance(sample["doc"], dict):
         raise UserError(f"{where} is not a sample of lm-eval 0.4.x: it lacks {', '.join(lacking) or 'a document'}.")
     return dict(sample)
 
 
 def _arguments(config: Mapping[str, Any]) -> dict[str, str]:
-    """The model's arguments, as text."""
-    given = config.get("model_args") or {}
-    if isinstance(given, str):
-        given = dict(part.partition("=")[::2] for part in given.split(","))
-    return {str(key): str(value) for key, value in given.items() if key not in UNTELLING}
+    """The model's arguments as strings."""
+    arguments = config.get("model_args") or {}
+    if isinstance(arguments, str):
+        arguments = dict(part.partition("=")[::2] for part in arguments.split(","))
+    return {str(key): str(value) for key, value in arguments.items() if key not in FILE_ARGUMENTS}
 
 
 def _arguments_text(config: Mapping[str, Any]) -> str:
@@ -180,7 +180,7 @@ def _arguments_text(config: Mapping[str, Any]) -> str:
 
 
 def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Results file -> a short unique name: the model, with those arguments in which runs of it differ."""
+    """Results file -> a short unique name: the model, and the arguments in which its runs differ."""
     files = {str(config["path"]): config for config in configs}
     labels: dict[str, str] = {}
     for path, config in files.items():

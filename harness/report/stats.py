@@ -1,7 +1,7 @@
 """Intervals and tests for scores of questions: bootstrap of a mean, paired bootstrap, exact McNemar, Holm.
 
-The questions are what is resampled. Resampling n questions with replacement and counting how often each distinct value
-is drawn is a multinomial draw, so it is drawn as one: exact, and cheap, since scores take few values.
+The bootstrap resamples questions. The counts of each distinct value in a resample with replacement follow a multinomial
+distribution, so they are drawn directly: this is exact, and fast because scores have few distinct values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 DRAWS = 10_000
 LEVEL = 0.95
-CELLS = 4_000_000  # of one block of draws, which bounds memory at 32 MB
+CELLS = 4_000_000  # maximum size of a block of draws; limits memory to 32 MB
 
 Floats = NDArray[np.float64]
 
@@ -25,8 +25,8 @@ class Interval:
     """A mean with its bootstrap interval.
 
     Args:
-        mean: Of the scored questions.
-        low: Lower end; None when all values are equal or there is one alone, where resampling can say nothing.
+        mean: Mean over the scored questions.
+        low: Lower end; None if all values are equal or there is only one, since resamples do not vary.
         high: Upper end, or None.
         n: Number of scored questions.
     """
@@ -42,8 +42,8 @@ class Difference:
     """A paired difference of means on the same questions.
 
     Args:
-        interval: Of the mean of the differences.
-        p: Two-sided p value of no difference.
+        interval: Mean difference with its interval.
+        p: Two-sided p value of the null hypothesis of no difference.
         test: ``mcnemar`` or ``bootstrap``.
     """
 
@@ -53,7 +53,7 @@ class Difference:
 
 
 def bootstrap_means(values: Sequence[float] | Floats, draws: int = DRAWS, seed: int = 0) -> Floats:
-    """The means of ``draws`` resamples of the values (at least one); shape (draws,), sorted."""
+    """The sorted means of ``draws`` resamples of the values (at least one); shape (draws,)."""
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     rng = np.random.default_rng(seed)
     block = max(1, CELLS // len(distinct))
@@ -77,25 +77,28 @@ def interval(values: Sequence[float] | Floats, draws: int = DRAWS, seed: int = 0
 def paired(ours: Sequence[float], theirs: Sequence[float], draws: int = DRAWS, seed: int = 0) -> Difference:
     """The mean of ``ours - theirs`` with its bootstrap interval and p value.
 
-    p is McNemar's when all scores are 0 or 1; else it is twice the smaller share of resampled means on one side of 0,
-    each share with the observed sample added (Davison and Hinkley 1997, section 4.2), so never below 2 / (draws + 1).
+    If all scores are 0 or 1, p is McNemar's. Otherwise it is twice the share of resampled means on the rarer side of 0,
+    where the observed sample counts as one more resample (Davison and Hinkley 1997, section 4.2); so p is at least
+    2 / (draws + 1).
     """
     first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     differences = first - second
-    found = interval(differences, draws, seed)
+    mean_difference = interval(differences, draws, seed)
     if np.isin(np.concatenate([first, second]), (0.0, 1.0)).all():
-        return Difference(found, mcnemar(int((differences > 0).sum()), int((differences < 0).sum())), "mcnemar")
+        return Difference(
+            mean_difference, mcnemar(int((differences > 0).sum()), int((differences < 0).sum())), "mcnemar"
+        )
     if not differences.any():
-        return Difference(found, 1.0, "bootstrap")
+        return Difference(mean_difference, 1.0, "bootstrap")
     means = bootstrap_means(differences, draws, seed)
-    # Sums that are 0 in exact arithmetic must not fall on one side by rounding.
+    # Means that are 0 in exact arithmetic must count on both sides despite rounding.
     slack = 1e-12 * float(np.abs(differences).max())
     side = min(int((means <= slack).sum()), int((means >= -slack).sum()))
-    return Difference(found, min(1.0, 2 * (side + 1) / (draws + 1)), "bootstrap")
+    return Difference(mean_difference, min(1.0, 2 * (side + 1) / (draws + 1)), "bootstrap")
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact two-sided McNemar p value: a fair coin's, over the questions on which just one of the two is right."""
+    """The exact two-sided McNemar p value: a binomial test with 1/2 on the questions that exactly one run has right."""
     discordant = only_first + only_second
     tail = ways = 1
     for i in range(min(only_first, only_second)):
@@ -105,7 +108,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p values (1979), in the order given; they hold the family-wise error rate."""
+    """Holm's step-down adjusted p values (1979), in input order; they control the family-wise error rate."""
     adjusted = [0.0] * len(p_values)
     worst = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -115,7 +118,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value with at least ``share`` of all values at or below it (nearest rank); no values gives NaN."""
+    """The smallest value such that at least ``share`` of all values are at most as large (nearest rank), or NaN."""
     ordered: list[float] = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
 

@@ -1,4 +1,4 @@
-"""Plain-text tables, safe to print: what comes from a run's files never reaches the terminal raw."""
+"""Plain-text tables that are safe to print: control characters from a run's files are escaped."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 
 def printable(text: str) -> str:
-    """The text with every character that is not printable (controls, direction marks, line ends) escaped."""
+    """The text with all non-printable characters (controls, direction marks, line breaks) escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
-    """Columns aligned, those in ``left`` to the left and the others to the right; a rule under the head."""
+    """Aligned columns, those in ``left`` to the left and the others to the right, with a line under the header."""
     lines = [[printable(text) for text in row] for row in [head, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     kept = [i for i, column in enumerate(zip(*lines, strict=True)) if any(column)]

@@ -1,1 +1,1 @@
-"""`lm-eval-rag reproduce`: a paper's tables from one declarative file each, ours beside the published numbers."""
+"""``lm-eval-rag reproduce``: one TOML file per table of a paper; our scores beside the published numbers."""

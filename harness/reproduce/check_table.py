@@ -1,4 +1,4 @@
-"""Checking a table before anything of it runs: every name in it must be one that is known."""
+"""Checking every name in a table before any row runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
 from lm_eval_rag.harness.generators.spec import EMBEDDED
 from lm_eval_rag.harness.plugin.arguments import LM_EVALS, OURS
 from lm_eval_rag.harness.report.published import PublishedRow
-from lm_eval_rag.harness.reproduce.matrix import Row, Table, Train
-from lm_eval_rag.harness.reproduce.numbers import numbers_of
+from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
 from lm_eval_rag.harness.reproduce.running import jobs
+from lm_eval_rag.harness.reproduce.table_spec import Row, Table, TrainingStep
 from lm_eval_rag.harness.reproduce.training import check_step
 from lm_eval_rag.harness.retrieval import PARTS, RERANKING, RETRIEVERS
 from lm_eval_rag.harness.scoring import METRICS
 
 
 def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
-    """Raise a UserError that names the row unless every name is known and every published number is found.
+    """Check the names of tasks, methods, retrievers, generators, their arguments, training options and metrics.
 
-    Names of tasks, methods, retrievers, generators, their arguments, options of training, metrics, and what names a
-    row's numbers in the paper. Nothing is loaded, built or downloaded for it.
+    Also checks that the paper has the numbers that a row names. Loads, builds and downloads nothing.
+
+    Raises:
+        UserError: A name is unknown, or a published number is missing; the message names the row.
     """
     from lm_eval.tasks import TaskManager
 
@@ -34,7 +36,7 @@ def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
     for name in (*table.metrics, *(metric for claim in table.claims for metric in claim.metrics)):
         if name not in METRICS:
             raise unknown(f"metric in {table.name}:", name, METRICS)
-    steps: set[Train] = set()
+    steps: set[TrainingStep] = set()
     for row in table.rows:
         try:
             for job in jobs(row):
@@ -47,8 +49,8 @@ def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
         check_step(step)
 
 
-def check_arguments(model: str, given: Mapping[str, Any]) -> None:
-    """Raise a UserError for a method, retriever, generator or argument that is not known; builds nothing."""
+def check_arguments(model: str, arguments: Mapping[str, Any]) -> None:
+    """Raise a UserError for an unknown method, retriever, generator or argument; builds nothing."""
     import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
     from lm_eval.api.registry import get_model, model_registry
 
@@ -56,11 +58,10 @@ def check_arguments(model: str, given: Mapping[str, Any]) -> None:
         raise unknown("method", model, model_registry.keys())
     method = getattr(get_model(model), "method", None)
     if method is None:
-        raise UserError(f"{model!r} is a model of lm_eval and no method of ours.")
-    given = {key: str(value) if isinstance(value, Train) else value for key, value in given.items()}
-    given = {**preset_of(method, given), **given}
+        raise UserError(f"{model!r} is a model of lm_eval, not a RAG method. Use it as generator={model}.")
+    texts = {key: str(value) if isinstance(value, TrainingStep) else value for key, value in arguments.items()}
     groups: dict[str, dict[str, Any]] = {"gen_": {}, "retriever_": {}, "": {}}
-    for key, value in given.items():
+    for key, value in {**preset_of(method, texts), **texts}.items():
         prefix = next(prefix for prefix in groups if key.startswith(prefix))
         groups[prefix][key.removeprefix(prefix)] = value
     own = {key: value for key, value in groups[""].items() if key not in (*OURS, *LM_EVALS) or key in defaults(method)}
@@ -72,7 +73,7 @@ def check_arguments(model: str, given: Mapping[str, Any]) -> None:
 
 
 def check_retriever(name: str, options: Mapping[str, Any]) -> None:
-    """Raise a UserError for a retriever or an option of it that is not known."""
+    """Raise a UserError for an unknown retriever or an unknown option of it."""
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)
     parts = tuple(f"{part}_" for part in PARTS.get(name, ()))
@@ -86,4 +87,7 @@ def check_retriever(name: str, options: Mapping[str, Any]) -> None:
 
 def _check_published(row: Row, source: str, published: Sequence[PublishedRow]) -> None:
     if row.published and not any(numbers_of(row, task, source, published) for task in row.tasks):
-        raise UserError(f"the paper has no number of {dict(row.published)} for {', '.join(row.tasks)}.")
+        raise UserError(
+            f"the paper has no number of {dict(row.published)} for {', '.join(row.tasks)}. Copy the "
+            "texts from the CSV of published numbers."
+        )

@@ -1,10 +1,10 @@
-"""Testing a paper's claims on our rows: paired differences on the same questions, Holm over all of a page.
+"""Testing a paper's claims on our rows: paired differences on the same questions, Holm over all tests of a page.
 
-A claim says that some lines score higher than others. ``holds``: its difference is above 0, its 95 % bootstrap interval
-too, and Holm's adjusted p value is below 0.05. ``does not hold``: the same below 0. ``cannot tell``: anything else.
-Where a line has several seeds, a question's score is their mean. Against controls (other rules, or as many calls
-without rules) the same is tested: only a claim that holds against them too is about the rules. Upper bounds are shown,
-not tested.
+A claim says that some lines score higher than others. ``holds``: the difference and its whole 95 % bootstrap interval
+are above 0, and Holm's adjusted p value is below 0.05. ``does not hold``: the same below 0. ``not significant``:
+anything else. Where a line has several seeds, a question's score is their mean. Controls (other rules, or an equal
+number of retrieval calls without rules) are tested in the same way: a claim is about the rules only if it also holds
+against them. Upper bounds are shown, not tested.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval_rag.harness.report.stats import Difference, holm, paired
-from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
-from lm_eval_rag.harness.reproduce.row_results import Found, Result
+from lm_eval_rag.harness.reproduce.row_results import Result, Results
+from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 
-HOLDS, FAILS, UNCLEAR = VERDICTS = ("holds", "does not hold", "cannot tell")
+HOLDS, FAILS, UNCLEAR = VERDICTS = ("holds", "does not hold", "not significant")
 ALPHA = 0.05
-BASELINE = "the claim"  # as what a claim is tested against first
+BASELINE = "baseline"  # name of a claim's own ``worse`` among what ``better`` is compared with
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``better`` minus something on one task and metric.
+    """``better`` minus other lines on one task and metric.
 
     Args:
-        against: ``the claim`` for the claim's own ``worse``, else the name of a control or a bound.
+        against: ``baseline`` for the claim's own ``worse``, else the name of a control or a bound.
         difference: With interval and p value.
-        p_holm: Adjusted over the page; 1 where nothing is tested.
+        p_holm: Adjusted over the page; 1 for a bound.
         verdict: One of ``VERDICTS``; "" for a bound.
     """
 
@@ -40,7 +40,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A claim on one task and metric: its own comparison first, then controls, then bounds.
+    """A claim on one task and metric: the baseline first, then controls, then bounds.
 
     Args:
         absent: Controls that were not run on the task.
@@ -57,32 +57,31 @@ class Tested:
         return self.comparisons[0].verdict
 
     @property
-    def by_rules(self) -> str:
-        """Whether it holds against every control, those included that were not run; "" where none was run."""
-        told = [one.verdict for one in self.comparisons if one.verdict]
-        if len(told) < 2:
+    def verdict_with_controls(self) -> str:
+        """Of the claim against the baseline and every control; "" where no control was run.
+
+        Where one of several controls was not run, it is never ``holds``.
+        """
+        verdicts = [one.verdict for one in self.comparisons if one.verdict]
+        if len(verdicts) < 2:
             return ""
-        if FAILS in told:
+        if FAILS in verdicts:
             return FAILS
-        return HOLDS if set(told) == {HOLDS} and not self.absent else UNCLEAR
+        return HOLDS if set(verdicts) == {HOLDS} and not self.absent else UNCLEAR
 
 
-def judge(table: Table, found: Found) -> list[tuple[Claim, list[Tested]]]:
-    """Every claim with its tests; none where a line was not run. Holm is over all of them.
-
-    Args:
-        found: The results of rows and tasks.
-    """
+def judge(table: Table, results: Results) -> list[tuple[Claim, list[Tested]]]:
+    """Every claim with its tests, none where a line was not run; Holm's correction is over all of them."""
     lines = table.lines()
-    tested = [(claim, list(_tests(claim, lines, found))) for claim in table.claims]
-    family = [
+    tested = [(claim, list(_tests(claim, lines, results))) for claim in table.claims]
+    p_values = [
         one.difference.p
         for claim, tests in tested
         for test in tests
         for one in test.comparisons
         if one.against not in claim.bounds
     ]
-    adjusted = iter(holm(family))
+    adjusted = iter(holm(p_values))
 
     def with_verdict(claim: Claim, one: Comparison) -> Comparison:
         if one.against in claim.bounds:
@@ -97,55 +96,55 @@ def judge(table: Table, found: Found) -> list[tuple[Claim, list[Tested]]]:
 
 
 def verdict(difference: Difference, p_holm: float) -> str:
-    """``holds``, ``does not hold`` or ``cannot tell``."""
-    found = difference.interval
-    low = found.mean if found.low is None else found.low
-    high = found.mean if found.high is None else found.high
+    """One of ``VERDICTS``."""
+    mean = difference.interval.mean
+    low = mean if difference.interval.low is None else difference.interval.low
+    high = mean if difference.interval.high is None else difference.interval.high
     if p_holm >= ALPHA or low <= 0 <= high:
         return UNCLEAR
     return HOLDS if low > 0 else FAILS
 
 
-def _tests(claim: Claim, lines: Mapping[str, tuple[Row, ...]], found: Found) -> Iterable[Tested]:
-    everywhere = dict.fromkeys(task for name in claim.better for row in lines[name] for task in row.tasks)
+def _tests(claim: Claim, lines: Mapping[str, tuple[Row, ...]], results: Results) -> Iterable[Tested]:
+    all_tasks = dict.fromkeys(task for name in claim.better for row in lines[name] for task in row.tasks)
     others = {BASELINE: claim.worse, **claim.controls, **claim.bounds}
-    for task in claim.tasks or everywhere:
+    for task in claim.tasks or all_tasks:
         for metric in claim.metrics:
-            ours = line_scores(claim.better, lines, found, task, metric, claim)
-            made = []
+            ours = line_scores(claim.better, lines, results, task, metric, claim)
+            comparisons = []
             for against, names in others.items():
-                theirs = line_scores(names, lines, found, task, metric, claim)
+                theirs = line_scores(names, lines, results, task, metric, claim)
                 shared = [id_ for id_ in ours if id_ in theirs]
                 if shared:
-                    made.append(Comparison(against, paired([ours[i] for i in shared], [theirs[i] for i in shared])))
-            if made and made[0].against == BASELINE:
-                ran = {one.against for one in made}
-                absent = tuple(name for name in claim.controls if name not in ran)
-                yield Tested(task, metric, tuple(made), absent)
+                    difference = paired([ours[i] for i in shared], [theirs[i] for i in shared])
+                    comparisons.append(Comparison(against, difference))
+            if comparisons and comparisons[0].against == BASELINE:
+                compared = {one.against for one in comparisons}
+                absent = tuple(name for name in claim.controls if name not in compared)
+                yield Tested(task, metric, tuple(comparisons), absent)
 
 
 def line_scores(
     names: Sequence[str],
     lines: Mapping[str, tuple[Row, ...]],
-    found: Found,
+    results: Results,
     task: str,
     metric: str,
     claim: Claim | None = None,
 ) -> dict[str, float]:
-    """Question id -> mean score of the lines' rows, for questions that all of them were scored on.
+    """Question id -> mean score over all rows of the lines, for questions that every row has a score on.
 
-    With ``claim.bank`` a row that was trained on a part of the rule bank counts on that part alone, or on all others.
-    {} when a row has not been run.
+    With ``claim.bank`` a row that was trained on a part of the rule bank counts only on questions about that part
+    (``own``) or about the others (``other``). {} when a row has not been run.
     """
     rows = [row for name in names for row in lines[name]]
-    results = [found.get((row.name, task)) for row in rows]
-    if not results or None in results:
+    by_row = [(row, results[row.name, task]) for row in rows if (row.name, task) in results]
+    if len(by_row) < len(rows) or not rows:
         return {}
-    both = [(row, result) for row, result in zip(rows, results, strict=True) if result is not None]
     slice_, bank = (claim.slice, claim.bank) if claim else ("", "")
     scores = {}
-    for id_ in dict.fromkeys(id_ for _, result in both for id_ in result.scores.get(metric, {})):
-        counted = [result for row, result in both if _counts(row, result, id_, bank)]
+    for id_ in dict.fromkeys(id_ for _, result in by_row for id_ in result.scores.get(metric, {})):
+        counted = [result for row, result in by_row if _counts(row, result, id_, bank)]
         values = [result.scores.get(metric, {}).get(id_) for result in counted]
         if values and None not in values and (not slice_ or counted[0].slices.get(id_) == slice_):
             scores[id_] = sum(value for value in values if value is not None) / len(values)
@@ -153,6 +152,7 @@ def line_scores(
 
 
 def _counts(row: Row, result: Result, id_: str, bank: str) -> bool:
+    """Whether a question counts for a row under a claim's ``bank``."""
     part = result.banks.get(id_, "")
     if not bank:
         return True

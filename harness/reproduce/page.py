@@ -1,4 +1,4 @@
-"""The content of a page: every line with our scores and the paper's, the claims, the mistakes, the plots."""
+"""The content of a page: every line with our scores and the paper's, the claims, the figures and the mistakes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from lm_eval_rag.harness.report.mistakes import Counts, count
 from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.stats import Interval, interval
 from lm_eval_rag.harness.reproduce.claims import Tested, judge, line_scores
-from lm_eval_rag.harness.reproduce.drawings import Drawing, draw
-from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
-from lm_eval_rag.harness.reproduce.numbers import numbers_of
-from lm_eval_rag.harness.reproduce.row_results import RETRIEVAL, SILENT, Found
+from lm_eval_rag.harness.reproduce.figure_data import FigureData, figures_of
+from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
+from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results
 from lm_eval_rag.harness.reproduce.running import Job, jobs
+from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
+
+RUN, PARTLY_RUN, PUBLISHED_ONLY = "run", "partly run", "published only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +42,16 @@ class Cell:
 
     Args:
         scores: Metric -> score.
-        questions: Number asked; 0 where nothing was run.
-        unscored: Of them without a score.
-        drawn: Whether they are a seeded draw of the task's.
-        mistakes: Classes of the wrong answers over all seeds, or None where none can be told.
+        questions: Number of questions; 0 where nothing was run.
+        unscored: Number of them without a score, over all seeds.
+        sampled: Whether they are a sample of the task's questions.
+        mistakes: Number of wrong answers by class over all seeds; None where there are none or they have no class.
     """
 
     scores: Mapping[str, Score]
     questions: int = 0
     unscored: int = 0
-    drawn: bool = False
+    sampled: bool = False
     mistakes: Counts | None = None
 
 
@@ -58,9 +60,9 @@ class Line:
     """One line of the page.
 
     Args:
-        status: ``run``, ``run in part``, ``not run`` with what it needs, ``failed: ...``, or ``only published``.
-        commands: What to type for the same by hand.
-        seconds: Of its evaluations, training not counted.
+        status: ``run``, ``partly run``, ``not run`` with what it needs, ``failed: ...``, or ``published only``.
+        commands: Commands that do the same by hand.
+        seconds: Duration of its evaluations, without training.
     """
 
     name: str
@@ -79,99 +81,108 @@ class Page:
     tasks: tuple[str, ...]
     lines: tuple[Line, ...]
     claims: tuple[tuple[Claim, list[Tested]], ...]
-    drawings: tuple[Drawing, ...]
+    figures: tuple[FigureData, ...]
     limit: int | None = None
 
 
 def make_page(
     table: Table,
-    found: Found,
+    results: Results,
     published: Sequence[PublishedRow],
     *,
     failed: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> Page:
-    """The content of the page of what has been run so far.
+    """The content of the page of everything that has been run so far.
 
     Args:
-        found: Results of rows and tasks.
+        results: Results of rows and tasks.
         published: The papers' numbers.
         failed: Name of a row -> why it failed just now.
-        limit: What the rows were limited to, to say so.
+        limit: Number of questions of each task that the rows were limited to.
     """
-    tasks = tuple(dict.fromkeys(task for row in table.rows for task in row.tasks))
-    lines = [_line(name, rows, table, found, published, failed or {}, limit) for name, rows in table.lines().items()]
-    drawn = [drawing for plot in table.plots for task in tasks for drawing in draw(plot, task, table, found, published)]
-    return Page(table, tasks, tuple(lines), tuple(judge(table, found)), tuple(drawn), limit)
+
+    def line(name: str, rows: Sequence[Row]) -> Line:
+        cells = {task: _cell(rows, task, table, results, published, limit) for task in rows[0].tasks}
+        all_jobs = [job for row in rows for job in jobs(row)]
+        seconds = sum(_seconds(job, results) for job in all_jobs)
+        status = _status(rows, results, failed or {})
+        return Line(name, rows[0].label, status, cells, tuple(_commands(all_jobs, table)), seconds)
+
+    return Page(
+        table,
+        tasks=tuple(dict.fromkeys(task for row in table.rows for task in row.tasks)),
+        lines=tuple(line(name, rows) for name, rows in table.lines().items()),
+        claims=tuple(judge(table, results)),
+        figures=tuple(figures_of(table, results, published)),
+        limit=limit,
+    )
 
 
-def _line(
-    name: str,
+def _cell(
     rows: Sequence[Row],
+    task: str,
     table: Table,
-    found: Found,
+    results: Results,
     published: Sequence[PublishedRow],
-    failed: Mapping[str, str],
     limit: int | None,
-) -> Line:
-    lines, first = table.lines(), rows[0]
-    every = [job for row in rows for job in jobs(row)]
-    done = [(row.name, task) in found for row in rows for task in row.tasks]
-    cells = {}
-    for task in first.tasks:
-        numbers = numbers_of(first, task, table.source, published)
-        results = [found[row.name, task] for row in rows if (row.name, task) in found]
-        scores = {}
-        for metric in shown_metrics(first, table):
-            values = line_scores([name], lines, found, task, metric)
-            means = [_mean(result.scores.get(metric, {}).values()) for result in results] if len(rows) > 1 else []
-            paper = numbers.get(metric)
-            scores[metric] = Score(
-                interval(list(values.values())) if values else None,
-                tuple(mean for mean in means if mean is not None),
-                paper.value if paper else None,
-                paper.doubts if paper else (),
-            )
-        wrong = [one for result in results for one in result.mistakes.values()]
-        cells[task] = Cell(
-            scores,
-            questions=results[0].questions if results else 0,
-            unscored=sum(result.unscored for result in results),
-            drawn=bool(results) and limit is None and task in first.sample,
-            mistakes=count(wrong) if wrong else None,
+) -> Cell:
+    own = [results[row.name, task] for row in rows if (row.name, task) in results]
+    numbers = numbers_of(rows[0], task, table.source, published)
+    mistakes = [one for result in own for one in result.mistakes.values()]
+
+    def score(metric: str) -> Score:
+        values = list(line_scores([rows[0].line], table.lines(), results, task, metric).values())
+        number = numbers.get(metric)
+        return Score(
+            interval(values) if values else None,
+            tuple(_means(own, metric)) if len(rows) > 1 else (),
+            number.value if number else None,
+            number.doubts if number else (),
         )
-    jobs_ = {(job.row.name, job.tasks): job for job in every}
-    seconds = sum(max(found[row, t].seconds for t in tasks if (row, t) in found) for row, tasks in jobs_
-                  if any((row, t) in found for t in tasks))  # fmt: skip
-    return Line(name, first.label, _status(rows, done, failed), cells, tuple(_commands(every, table)), seconds)
+
+    return Cell(
+        {metric: score(metric) for metric in shown_metrics(rows[0], table)},
+        questions=own[0].questions if own else 0,
+        unscored=sum(result.unscored for result in own),
+        sampled=bool(own) and limit is None and task in rows[0].sample,
+        mistakes=count(mistakes) if mistakes else None,
+    )
 
 
 def shown_metrics(row: Row, table: Table) -> list[str]:
-    """The table's scores, without those of answers where nothing answers."""
-    return [m for m in table.metrics if row.arguments.get("generator") != SILENT or m in RETRIEVAL]
+    """The table's scores; for a row without a generator only those of retrieval."""
+    return [m for m in table.metrics if row.arguments.get("generator") != NO_GENERATOR or m in RETRIEVAL_METRICS]
 
 
-def _status(rows: Sequence[Row], done: Sequence[bool], failed: Mapping[str, str]) -> str:
-    why = [failed[row.name] for row in rows if row.name in failed]
-    if why:
-        return f"failed: {why[0]}"
-    if all(done) and rows[0].model:
-        return "run"
-    if any(done):
-        return "run in part"
+def _means(results: Iterable[Result], metric: str) -> Iterable[float]:
+    for result in results:
+        values = result.scores.get(metric, {}).values()
+        if values:
+            yield sum(values) / len(values)
+
+
+def _seconds(job: Job, results: Results) -> float:
+    """Duration of one evaluation; each of its tasks has the duration of the whole."""
+    keys = [(job.row.name, task) for task in job.tasks]
+    return max((results[key].seconds for key in keys if key in results), default=0.0)
+
+
+def _status(rows: Sequence[Row], results: Results, failed: Mapping[str, str]) -> str:
+    reasons = [failed[row.name] for row in rows if row.name in failed]
+    done = [(row.name, task) in results for row in rows for task in row.tasks]
+    if reasons:
+        return f"failed: {reasons[0]}"
     if not rows[0].model:
-        return "only published"
+        return PUBLISHED_ONLY
+    if any(done):
+        return RUN if all(done) else PARTLY_RUN
     return f"not run: needs {rows[0].needs}" if rows[0].needs else "not run"
 
 
-def _commands(every: Iterable[Job], table: Table) -> Iterable[str]:
-    """Training and evaluation by hand; and for a draw of questions, which numbers ``samples.json`` must hold."""
-    listed = list(every)
-    yield from dict.fromkeys(line for job in listed for line in job.commands())
-    if listed:
-        yield f"# both at once: lm-eval-rag reproduce {table.name} --only {shlex.quote(listed[0].row.line)}"
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    given = list(values)
-    return sum(given) / len(given) if given else None
+def _commands(all_jobs: Sequence[Job], table: Table) -> Iterable[str]:
+    """Training and evaluation by hand, then the one command that does both."""
+    yield from dict.fromkeys(line for job in all_jobs for line in job.commands())
+    if all_jobs:
+        only = shlex.quote(all_jobs[0].row.line)
+        yield f"# training and evaluation in one: lm-eval-rag reproduce {table.name} --only {only}"

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.html import render_html
-from lm_eval_rag.harness.reproduce.matrix import Row, Table, read_table
-from lm_eval_rag.harness.reproduce.page import Page, make_page
-from lm_eval_rag.harness.reproduce.page_text import render
+from lm_eval_rag.harness.reproduce.figure_files import why_no_figures, write_figures
+from lm_eval_rag.harness.reproduce.page import make_page
+from lm_eval_rag.harness.reproduce.page_html import render_html
+from lm_eval_rag.harness.reproduce.page_text import render_text
 from lm_eval_rag.harness.reproduce.row_results import Reader
 from lm_eval_rag.harness.reproduce.running import Runner, jobs
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.reproduce.training import Trainer
 
 log = logging.getLogger(__name__)
@@ -29,7 +31,10 @@ FAILED = 1
 
 
 def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build: Callable[[str], str]) -> int:
-    """Run the rows of a table that have not been run, and write its page: ``page.txt``, ``page.json``, ``page.html``.
+    """Run the rows of a table that have not been run, and write its page.
+
+    The page is ``page.txt``, ``page.html`` and ``page.json`` in the output folder; its figures are in ``figures/`` as
+    SVG, PDF and PNG.
 
     Args:
         argv: The command's arguments.
@@ -41,25 +46,24 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         0, or 1 when a row failed.
 
     Raises:
-        UserError: Bad arguments, an unknown table or row, or a table with a name that is not known.
+        UserError: Bad arguments, an unknown table or row, or an unknown name in the table.
     """
-    given = _parser(tables).parse_args(argv)
-    path = tables / f"{given.table}.toml"
+    options = _parser(tables).parse_args(argv)
+    path = tables / f"{options.table}.toml"
     if not path.is_file():
-        raise unknown("table", given.table, names(tables))
+        raise unknown("table", options.table, names(tables))
     table, numbers = read_table(path), read_published(published)
     check_table(table, numbers)
-    rows = chosen(table, given.only)
-    limit = None if given.limit is None else at_least("--limit", given.limit)
-    out = given.out or Path("reproduced") / table.name
+    rows = chosen(table, options.only)
+    limit = None if options.limit is None else at_least("--limit", options.limit)
+    out = options.out or Path("reproduced") / table.name
     runner = Runner(out, Trainer(build), limit, table.share_calls)
-    if given.dry_run:
+    if options.dry_run:
         sys.stdout.write("\n".join(_plan(rows, runner)) + "\n")
         return 0
     failed = run_rows(rows, runner)
-    page = write_page(table, numbers, runner, failed)
-    sys.stdout.write(render(page))
-    sys.stdout.write(f"\n{out / 'page.html'}\n")
+    text = write_page(table, numbers, runner, failed)
+    sys.stdout.write(f"{text}\n{out / 'page.html'}\n")
     return FAILED if failed else 0
 
 
@@ -69,7 +73,7 @@ def names(tables: Path) -> list[str]:
 
 
 def chosen(table: Table, only: Sequence[str] | None) -> list[Row]:
-    """The rows to run: those named (``static*`` names several), else all that need nothing out of the ordinary."""
+    """The rows to run: those named (``static*`` names several), else all that need nothing beyond the install."""
     for pattern in only or ():
         if not any(_fits(row, pattern) for row in table.rows):
             raise unknown("row", pattern, [row.line for row in table.rows])
@@ -79,11 +83,11 @@ def chosen(table: Table, only: Sequence[str] | None) -> list[Row]:
 
 
 def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
-    """Run what has not been run; row -> why, for those that fail by what they were given, after which others go on."""
+    """Run what has not been run; returns row -> error for rows with bad input, which do not stop the others."""
     failed: dict[str, str] = {}
-    every = [job for row in rows for job in jobs(row)]
-    for number, job in enumerate(every, start=1):
-        log.info("%d of %d: %s on %s", number, len(every), job.row.name, ", ".join(job.tasks))
+    all_jobs = [job for row in rows for job in jobs(row)]
+    for number, job in enumerate(all_jobs, start=1):
+        log.info("%d of %d: %s on %s", number, len(all_jobs), job.row.name, ", ".join(job.tasks))
         try:
             runner.run(job)
         except UserError as error:
@@ -94,26 +98,33 @@ def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
 
 def write_page(
     table: Table, numbers: Sequence[PublishedRow], runner: Runner, failed: Mapping[str, str] | None = None
-) -> Page:
-    """Write the page of all that has been run so far, into the runner's output folder."""
-    found = Reader(table).read(runner, table.rows)
-    page = make_page(table, found, numbers, failed=failed, limit=runner.limit)
+) -> str:
+    """Write the page of everything that has been run so far into the runner's output folder; returns its text."""
+    results = Reader(table).read(runner, table.rows)
+    page = make_page(table, results, numbers, failed=failed, limit=runner.limit)
     runner.out.mkdir(parents=True, exist_ok=True)
+    no_figures = why_no_figures()
+    figures = [] if no_figures else write_figures(page.figures, runner.out / "figures")
     content = {"level": LEVEL, "draws": DRAWS, "page": page}
-    told = json.dumps(content, indent=1, ensure_ascii=False, default=_jsonable)
-    for name, text in (("page.json", told + "\n"), ("page.txt", render(page)), ("page.html", render_html(page))):
+    files = {
+        "page.json": json.dumps(content, indent=1, ensure_ascii=False, default=_jsonable) + "\n",
+        "page.txt": render_text(page),
+        "page.html": render_html(page, figures, no_figures),
+    }
+    for name, text in files.items():
         (runner.out / name).write_text(text, encoding="utf-8")
-    return page
+    return files["page.txt"]
 
 
 def _parser(tables: Path) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("lm-eval-rag reproduce", description="Run a paper's table, ours beside its own.")
+    description = "Run a paper's table and compare with its numbers."
+    parser = argparse.ArgumentParser("lm-eval-rag reproduce", description=description)
     parser.add_argument("table", metavar="TABLE", help=", ".join(names(tables)))
-    which = "these rows, by name or pattern ('static*'), also such as need a GPU or a key"
+    which = "only these rows, by name or pattern ('static*'), including those that need a GPU or a key"
     parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N questions of each task: a trial")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); what is there is kept")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run, and run nothing")
+    parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
     return parser
 
 
@@ -121,7 +132,7 @@ def _fits(row: Row, pattern: str) -> bool:
     return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
 
 
-def _plan(rows: Sequence[Row], runner: Runner) -> Any:
+def _plan(rows: Sequence[Row], runner: Runner) -> Iterable[str]:
     for row in rows:
         for job in jobs(row):
             state = "finished" if runner.finished(job) else f"needs {row.needs}" if row.needs else "to run"
@@ -133,4 +144,4 @@ def _jsonable(value: Any) -> Any:
     """Dataclasses by field."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-    raise TypeError(f"{type(value).__name__} is not for JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON.")

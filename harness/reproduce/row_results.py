@@ -1,4 +1,4 @@
-"""What finished runs say of each row and task, cut down to what a page needs."""
+"""The results of finished runs, by row and task, reduced to what a page needs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.report.mistakes import Corpora, Mistake, mistakes, reaches
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
-from lm_eval_rag.harness.reproduce.banks import parts
-from lm_eval_rag.harness.reproduce.matrix import Row, Table
+from lm_eval_rag.harness.reproduce.banks import part_of_heads
 from lm_eval_rag.harness.reproduce.running import DONE, Job, Runner, jobs
+from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.scoring import METRICS
 
-RETRIEVAL = tuple(name for name in METRICS if "recall" in name or name in ("mrr", "pooled_documents"))
-SILENT = "dummy"  # lm_eval's model that says nothing: a row with it is about retrieval alone
-Found = Mapping[tuple[str, str], "Result"]  # (name of a row, task) -> its result
+RETRIEVAL_METRICS = tuple(name for name in METRICS if "recall" in name or name in ("mrr", "pooled_documents"))
+NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a row with it measures only retrieval
+Results = Mapping[tuple[str, str], "Result"]  # (name of a row, task) -> its result
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Result:
     Args:
         scores: Metric -> question id -> value.
         slices: Question id -> its slice.
-        banks: Question id -> the part of the rule bank that its relation is in; only where the table tells rows by it.
+        banks: Question id -> the part of the rule bank that holds its relation; {} where no row has a ``bank``.
         mistakes: Question id of a wrong answer -> its class.
-        questions: Number asked, of those that count.
+        questions: Number of questions that count.
         unscored: Number of them without a score.
-        version: Of the task.
-        corpora: Ids of the corpora asked over.
-        seconds: Of the whole evaluation that it was part of.
+        version: Version of the task.
+        corpora: Ids of the corpora.
+        seconds: Duration of the whole evaluation that it was part of.
     """
 
     scores: Mapping[str, Mapping[str, float]]
@@ -51,7 +51,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads finished runs of one table; corpora are opened once."""
+    """Reads finished runs of one table; opens each corpus once."""
 
     table: Table
     corpora: Corpora = field(default_factory=Corpora)
@@ -62,37 +62,38 @@ class Reader:
         """The results of all rows that have been run.
 
         Raises:
-            UserError: A run's files are damaged, or rows were asked over different data.
+            UserError: The files of a run are damaged, or two rows were run on different data.
         """
-        found: dict[tuple[str, str], Result] = {}
+        results: dict[tuple[str, str], Result] = {}
         for row in rows:
             for job in jobs(row):
                 if runner.finished(job):
-                    found |= self._job(job, runner.folder(job))
-        _check_same_data(found)
-        return found
+                    results |= self._job(job, runner.folder(job))
+        _check_same_data(results)
+        return results
 
     def _job(self, job: Job, folder: Path) -> Iterable[tuple[tuple[str, str], Result]]:
         done = json.loads((folder / DONE).read_text(encoding="utf-8"))
         for run in read_runs([folder]):
             result = self.result(run, float(done["seconds"]))
-            yield (job.row.name, run.task), _retrieval(result) if job.arguments.get("generator") == SILENT else result
+            answers = job.arguments.get("generator") != NO_GENERATOR
+            yield (job.row.name, run.task), result if answers else _retrieval_only(result)
 
     def result(self, run: TaskRun, seconds: float = 0.0) -> Result:
         """What a page needs of one run."""
-        kept = {id_: sample for id_, sample in run.questions.items() if self._counts(sample["doc"])}
-        docs = {id_: sample["doc"] for id_, sample in kept.items()}
-        banked = any(row.bank for row in self.table.rows)
+        samples = {id_: sample for id_, sample in run.questions.items() if self._counts(sample["doc"])}
+        docs = {id_: sample["doc"] for id_, sample in samples.items()}
+        by_bank = any(row.bank for row in self.table.rows)
         return Result(
             scores={
-                metric: {id_: value for id_, value in values.items() if id_ in kept}
+                metric: {id_: value for id_, value in values.items() if id_ in samples}
                 for metric, values in run.scores.items()
             },
             slices={id_: str(doc["slice"]) for id_, doc in docs.items() if doc.get("slice")},
-            banks={id_: self._part(doc) for id_, doc in docs.items()} if banked else {},
-            mistakes={id_: one for id_, one in mistakes(run, self.corpora).items() if id_ in kept},
-            questions=len(kept),
-            unscored=sum(not sample["metrics"] for sample in kept.values()),
+            banks={id_: self._part(doc) for id_, doc in docs.items()} if by_bank else {},
+            mistakes={id_: one for id_, one in mistakes(run, self.corpora).items() if id_ in samples},
+            questions=len(samples),
+            unscored=sum(not sample["metrics"] for sample in samples.values()),
             version=run.version,
             corpora=tuple(sorted({str(doc.get("corpus")) for doc in docs.values()})),
             seconds=seconds,
@@ -106,7 +107,7 @@ class Reader:
         return self._degenerates(doc)
 
     def _degenerates(self, doc: Mapping[str, Any]) -> bool:
-        """Whether the best rule's body leads to a gold answer: then the question about it has the same answer."""
+        """Whether the best rule's body leads to a gold answer: then the question about the body has the same answer."""
         corpus = self.corpora[doc["corpus"]]
         bank = self._banks.setdefault(corpus.id, RuleBank(corpus))
         bodies = [rule.body for rule in bank.match(doc["query"], 1)]
@@ -115,24 +116,23 @@ class Reader:
     def _part(self, doc: Mapping[str, Any]) -> str:
         corpus = self.corpora[doc["corpus"]]
         if corpus.id not in self._parts:
-            self._parts[corpus.id] = parts(corpus.rules())
+            self._parts[corpus.id] = part_of_heads(corpus.rules())
         return self._parts[corpus.id].get(str(doc.get("relation")), "")
 
 
-def _retrieval(result: Result) -> Result:
+def _retrieval_only(result: Result) -> Result:
     """Without what depends on the answers."""
-    return replace(
-        result, scores={name: result.scores[name] for name in RETRIEVAL if name in result.scores}, mistakes={}
-    )
+    scores = {name: result.scores[name] for name in RETRIEVAL_METRICS if name in result.scores}
+    return replace(result, scores=scores, mistakes={})
 
 
-def _check_same_data(found: Found) -> None:
+def _check_same_data(results: Results) -> None:
     first: dict[str, tuple[str, Result]] = {}
-    for (row, task), result in found.items():
+    for (row, task), result in results.items():
         other, before = first.setdefault(task, (row, result))
         if (before.version, before.corpora) != (result.version, result.corpora):
             raise UserError(
-                f"{task}: the rows {other!r} and {row!r} were asked over different data (version {before.version}, "
-                f"{', '.join(before.corpora)}; version {result.version}, {', '.join(result.corpora)}). Run them again: "
-                "`lm-eval-rag reproduce` does so by itself for rows of other data."
+                f"{task}: the rows {other!r} and {row!r} were run on different data (version {before.version}, "
+                f"{', '.join(before.corpora)}; version {result.version}, {', '.join(result.corpora)}). Run the command "
+                "for both rows (`--only`): a row that was run on other data is run again."
             )

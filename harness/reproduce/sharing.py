@@ -1,9 +1,9 @@
-"""Calls that rows of a table have in common: made by the first row that needs them, taken over by the others.
+"""Calls that several rows of a table make: the first row makes them, the others reuse them.
 
-A run's journal is that run's alone, so the rows of a ladder would repeat each other's calls, and draw other samples
-from equal prompts. A table with ``share_calls = true`` keeps the finished calls of all its rows in one more journal. A
-call's key is of the backend, the request and the number of the draw: what is taken over is what the row would have
-asked, and two rows differ only where their prompts do.
+The journal of a run belongs to that run alone. So the rows of a ladder of modules would repeat each other's calls, and
+sample different texts from equal prompts. A table with ``share_calls = true`` keeps the finished calls of all its rows
+in one more journal. The key of a call holds the backend, the request and the sample index: a row only reuses calls that
+it would have made, and two rows differ only where their prompts differ.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.plugin.arguments import Setup
 
 CALLS = "calls.sqlite"  # in the output folder
-SHARED = "shared"  # in place of a run's fingerprint
+SHARED = "shared"  # instead of a run's fingerprint
 
 
 @contextmanager
 def shared_calls(setup: Setup, shared: Path) -> Iterator[None]:
-    """Puts the calls of ``shared`` into a run's journal before it, and that journal's into ``shared`` after it."""
+    """Copy the calls of ``shared`` into a run's journal before the run, and the journal's into ``shared`` after it."""
     own = setup.journal_path(0)
     if own is None:
         yield

@@ -1,4 +1,4 @@
-"""Retrievers by name: each finds the rows of a corpus that fit a text."""
+"""Retrievers by name. A retriever returns the rows of a corpus that match a text best."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any, Protocol
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.parameters import Natural, Positive, bind
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval.bm25 import BM25, Dates
+from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.cross_encoder import Reranked
 from lm_eval_rag.harness.retrieval.dense import dense
 from lm_eval_rag.harness.retrieval.hybrid import Hybrid
 from lm_eval_rag.harness.retrieval.lucene import lucene
 from lm_eval_rag.harness.retrieval.static import static
+from lm_eval_rag.harness.retrieval.tokens import Dates
 
 
 class Retriever(Protocol):
-    """What finds documents of one corpus."""
+    """Searches the documents of one corpus."""
 
     @property
     def fingerprint(self) -> str:
-        """Names everything that the results depend on: corpus, settings, versions."""
+        """A text that names all that the results depend on: corpus, settings, versions."""
         ...
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
@@ -43,9 +44,8 @@ def _hybrid(
     constant: Natural = 60,
     depth: Positive = 100,
 ) -> Retriever:
-    parts = ((first, first_options), (second, second_options))
-    made = [make_retriever(name, corpus, **options) for name, options in parts]
-    return Hybrid(made, constant=constant, depth=depth)
+    retrievers = [make_retriever(first, corpus, **first_options), make_retriever(second, corpus, **second_options)]
+    return Hybrid(retrievers, constant=constant, depth=depth)
 
 
 def _rerank(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Positive = 50) -> Retriever:
@@ -59,36 +59,32 @@ RETRIEVERS: dict[str, Callable[..., Retriever]] = {
     "lucene": lucene,
     "static": static,
 }
-PARTS = {"hybrid": ("first", "second")}  # retrievers made of others, whose options are written first_* and second_*
-RERANKING = ("rerank", "rerank_depth")  # options of every retriever
+PARTS = {"hybrid": ("first", "second")}  # retrievers that consist of others, with options first_* and second_*
+RERANKING = ("rerank", "rerank_depth")  # options that every retriever has
 
 
 def make_retriever(name: str, corpus: Corpus, **options: Any) -> Retriever:
     """The retriever of that name over a corpus.
 
     Args:
-        options: Keyword parameters of its entry in ``RETRIEVERS``. With ``rerank=MODEL`` a cross-encoder scores its
-            best ``rerank_depth`` documents anew.
+        options: Keyword parameters of its entry in ``RETRIEVERS``. With ``rerank=MODEL`` a cross-encoder reranks its
+            best ``rerank_depth`` documents.
 
     Raises:
-        UserError: Unknown name or option, a value of another type or out of range, or a package that is missing.
+        UserError: An unknown name or option, a value of a wrong type or out of range, or a package that is missing.
     """
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)
-    parts = PARTS.get(name, ())
-    of_parts: list[dict[str, Any]] = [
-        {key.removeprefix(f"{part}_"): value for key, value in options.items() if key.startswith(f"{part}_")}
-        for part in parts
+    prefixes = tuple(f"{part}_" for part in PARTS.get(name, ()))
+    part_options: list[dict[str, Any]] = [
+        {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
+        for prefix in prefixes
     ]
-    own = {key: value for key, value in options.items() if key not in RERANKING and not key.startswith(_of(parts))}
-    again = {key: value for key, value in options.items() if key in RERANKING}
-    reranked = bind(_rerank, again) if "rerank" in again else None
-    if again and not reranked:
+    own_options = {k: v for k, v in options.items() if k not in RERANKING and not k.startswith(prefixes)}
+    rerank_options = {key: value for key, value in options.items() if key in RERANKING}
+    rerank = bind(_rerank, rerank_options) if "rerank" in rerank_options else None
+    if rerank_options and not rerank:
         raise UserError("rerank_depth without rerank is not allowed: give the cross-encoder too, rerank=MODEL.")
-    others = (*RERANKING, *(f"{part}_*" for part in parts))
-    retriever = bind(RETRIEVERS[name], own, others)(corpus, *of_parts)
-    return reranked(retriever, corpus) if reranked else retriever  # type: ignore[no-any-return]
-
-
-def _of(parts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{part}_" for part in parts)
+    also_allowed = (*RERANKING, *(f"{prefix}*" for prefix in prefixes))
+    retriever = bind(RETRIEVERS[name], own_options, also_allowed)(corpus, *part_options)
+    return rerank(retriever, corpus) if rerank else retriever  # type: ignore[no-any-return]

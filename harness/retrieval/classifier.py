@@ -1,8 +1,8 @@
-"""What kind of question it is: a linear support vector machine on sentence embeddings (arXiv:2408.05141, section 4.2).
+"""Classifies questions by a linear support vector machine on sentence embeddings (arXiv:2408.05141, section 4.2).
 
 A classifier is a folder with one JSON file, ``attributes.json``: the encoder's name and, for each attribute, its
-labels, one row of coefficients and one intercept a label. ``lm-eval-rag train attributes`` writes it
-(:mod:`lm_eval_rag.harness.train.classifier_trainer`); nothing in it can run.
+labels, with one row of coefficients and one intercept for each label. ``lm-eval-rag train attributes`` writes it
+(:mod:`lm_eval_rag.harness.train.classifier_trainer`). The file holds numbers and texts alone, no code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Linear:
     """One attribute's classifier.
 
     Args:
-        labels: At least two, in the order of the rows.
+        labels: Two or more, in the order of the rows.
         weights: (labels, width) of floats.
         intercepts: (labels,) of floats.
     """
@@ -37,17 +37,17 @@ class Linear:
     intercepts: np.ndarray
 
     def predict(self, vectors: np.ndarray) -> list[str]:
-        """The label of each row of (n, width) vectors: the highest score, ties by the labels' order."""
+        """The label of each row of (n, width) vectors: the one with the highest score, ties by the order of labels."""
         return [self.labels[best] for best in np.argmax(vectors @ self.weights.T + self.intercepts, axis=1)]
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """A trained classifier of several attributes.
+    """A trained classifier for several attributes.
 
     Args:
         encoder: Preset, folder or Hub id of the sentence encoder.
-        models: By attribute.
+        models: One for each attribute, by its name.
         fingerprint: Hash of the file.
     """
 
@@ -59,7 +59,7 @@ class Attributes:
         """The label of each text.
 
         Raises:
-            UserError: It does not know the attribute, or the encoder is not to be had.
+            UserError: The attribute is unknown, or the encoder is not available.
         """
         if attribute not in self.models:
             raise unknown("attribute", attribute, self.models)
@@ -90,7 +90,7 @@ def read_attributes(folder: str | Path) -> Attributes:
     """Read a classifier.
 
     Raises:
-        UserError: There is no such file, or it holds something else.
+        UserError: The file is missing or is not a classifier.
     """
     path = Path(folder) / FILE
     try:
@@ -103,12 +103,12 @@ def read_attributes(folder: str | Path) -> Attributes:
             f"{path} cannot be read: {error.strerror}. Make it with `lm-eval-rag train attributes`."
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path} holds no classifier of attributes ({type(error).__name__}: {error}).") from None
+        raise UserError(f"{path} is not a classifier of attributes ({type(error).__name__}: {error}).") from None
     return Attributes(encoder, models, sha256(content).hexdigest())
 
 
 def write_attributes(folder: Path, encoder: str, models: dict[str, Linear], note: dict[str, Any]) -> Path:
-    """Write a classifier with a note on how it came about; the file's path."""
+    """Write a classifier and a note on how it was trained; return the path of the file."""
     data = {
         "encoder": encoder,
         "attributes": {
@@ -132,7 +132,7 @@ def _linear(part: dict[str, Any]) -> Linear:
         or weights.ndim != 2
         or intercepts.shape != (len(labels),)
     ):
-        raise ValueError("the shapes of labels, weights and intercepts do not fit")
+        raise ValueError("the shapes of labels, weights and intercepts disagree")
     if not (np.isfinite(weights).all() and np.isfinite(intercepts).all()):
-        raise ValueError("a coefficient is no number")
+        raise ValueError("a coefficient is not a finite number")
     return Linear(labels, weights, intercepts)

@@ -1,4 +1,4 @@
-"""Any retriever with its best documents scored anew by a cross-encoder (Nogueira and Cho, arXiv:1901.04085).
+"""Reranking: a cross-encoder scores the best documents of any retriever (Nogueira and Cho, arXiv:1901.04085).
 
 ``retriever_rerank=cross-encoder/ms-marco-MiniLM-L6-v2,retriever_rerank_depth=50``
 """
@@ -18,12 +18,12 @@ BATCH = 64
 
 
 class Reranked:
-    """A retriever, reranked.
+    """A retriever whose best documents are reranked.
 
     Args:
         base: The retriever.
-        model: Folder or Hub id of a cross-encoder with one output: sentence-transformers, or any sequence classifier.
-        depth: Documents that are scored anew, at least k.
+        model: Folder or Hub id of a cross-encoder with one output, of sentence-transformers or any sequence classifier.
+        depth: How many documents are reranked; k if that is more.
 
     Raises:
         UserError: A package or the checkpoint is missing.
@@ -33,8 +33,8 @@ class Reranked:
         need("Reranking", "dense", "torch", "transformers", "sentence_transformers")
         self._base, self._corpus, self._depth = base, corpus, depth
         self._checkpoint = checkpoint(model, "cross-encoder")
-        told = versions("torch", "transformers", "sentence-transformers")
-        self.fingerprint = f"rerank({self._checkpoint.identity}, depth={depth}, {told}) of [{base.fingerprint}]"
+        packages = versions("torch", "transformers", "sentence-transformers")
+        self.fingerprint = f"rerank({self._checkpoint.identity}, depth={depth}, {packages}) of [{base.fingerprint}]"
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
         """For each text at most ``k`` (row, score of the cross-encoder) pairs, best first, ties by row.
@@ -42,14 +42,16 @@ class Reranked:
         Raises:
             UserError: k is below 1, or the model cannot be loaded or has more than one output.
         """
-        found = self._base.search(texts, max(at_least("k", k), self._depth))
-        passages = self._corpus.texts
-        pairs = {(text, passages[row]) for text, ranked in zip(texts, found, strict=True) for row, _ in ranked}
-        scores = self._scores(sorted(pairs)) if pairs else {}  # each pair once: its place in a batch moves the last bit
-        rescored = [
-            [(row, scores[text, passages[row]]) for row, _ in ranked] for text, ranked in zip(texts, found, strict=True)
+        rankings = self._base.search(texts, max(at_least("k", k), self._depth))
+        documents = self._corpus.texts
+        rows = [[row for row, _ in ranking] for ranking in rankings]
+        pairs = {(text, documents[row]) for text, of_text in zip(texts, rows, strict=True) for row in of_text}
+        # Each pair is scored once, since the last bit of a score depends on the pair's place in the batch.
+        scores = self._scores(sorted(pairs)) if pairs else {}
+        reranked = [
+            [(row, scores[text, documents[row]]) for row in of_text] for text, of_text in zip(texts, rows, strict=True)
         ]
-        return [sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k] for ranked in rescored]
+        return [sorted(ranking, key=lambda pair: (-pair[1], pair[0]))[:k] for ranking in reranked]
 
     def _scores(self, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
         scores = _loaded(self._checkpoint).predict(pairs, batch_size=BATCH, show_progress_bar=False)
@@ -57,11 +59,11 @@ class Reranked:
 
 
 @lru_cache(maxsize=1)
-def _loaded(found: Checkpoint) -> Any:
-    """The cross-encoder, which stays in memory: questions' own pages are thousands of small corpora."""
+def _loaded(source: Checkpoint) -> Any:
+    """The cross-encoder. It stays in memory, since the pages of each question are a small corpus of their own."""
     from sentence_transformers import CrossEncoder
 
-    folder = found.folder
+    folder = source.folder
     try:
         model = CrossEncoder(str(folder))
     except load_errors() as error:

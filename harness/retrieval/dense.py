@@ -1,9 +1,9 @@
-"""Dense retrieval: two towers, inner product, FAISS.
+"""Dense retrieval: two encoders ("towers"), inner product, FAISS.
 
 ``retriever=dense,retriever_model=minilm``: a preset of :mod:`lm_eval_rag.harness.retrieval.encoders`, a folder, or a
-Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and kept under
-``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Queries are encoded in float32: they are few, and in bfloat16 a query's vector
-would depend on what else is in its batch. In float32 it still may in the last digits.
+Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in
+``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Queries are encoded in float32: they are few, and in bfloat16 the vector of a
+query would depend on its batch. In float32 only its last digits may.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import nearest
-from lm_eval_rag.harness.retrieval.embeddings import Store, kept
+from lm_eval_rag.harness.retrieval.embeddings import Store, stored_vectors
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers
 from lm_eval_rag.harness.retrieval.towers import Dtype, Encoder, fast_dtype
 
@@ -29,16 +29,16 @@ Kind = Literal["flat", "hnsw"]
 
 
 class Dense:
-    """Searches one corpus. Models are loaded when there is something to encode.
+    """Searches one corpus. A model is loaded when it is first needed.
 
     Args:
         queries: Tower of the queries.
         documents: Tower of the documents, into the same space.
         index: ``flat`` (exact) or ``hnsw``.
         dtype: Precision in which documents are encoded.
-        store: Precision in which they are kept.
-        neighbours: Links a node of HNSW.
-        explored: Nodes HNSW looks at a query.
+        store: Precision in which their vectors are stored.
+        neighbours: Links of each node of HNSW (M).
+        explored: Nodes that HNSW visits for a query (efSearch).
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class Dense:
             "format": FORMAT,
         }
         kind = index if index == "flat" else f"hnsw(M={neighbours}, ef={explored})"
-        told = versions("torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu")
+        packages = f"{versions('torch', 'transformers', 'sentence-transformers')}, {nearest.provider()}"
         self.fingerprint = (
-            f"dense(query={_line(queries.identity)}, document={_line(documents.identity)}, dtype={self._dtype}, "
-            f"store={store}, index={kind}, format={FORMAT}, {told}) over {corpus.fingerprint}"
+            f"dense(query={_json(queries.identity)}, document={_json(documents.identity)}, dtype={self._dtype}, "
+            f"store={store}, index={kind}, format={FORMAT}, {packages}) over {corpus.fingerprint}"
         )
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
         """For each text the ``k`` documents with the largest inner product, best first, ties by row.
 
         Raises:
-            UserError: k is below 1, a model cannot be loaded, or the towers differ in dimensions.
+            UserError: k is below 1, a model cannot be loaded, or the towers give vectors of different dimensions.
         """
         at_least("k", k)
         if not texts:
@@ -94,14 +94,14 @@ class Dense:
     @cached_property
     def vectors(self) -> Any:
         """The documents' vectors (N, D), float16 or float32, memory-mapped."""
-        loaded: list[Encoder] = []  # the model is loaded for the first chunk, and let go after the last
+        loaded: list[Encoder] = []  # the model, from the first chunk to the last
 
         def encode(start: int, stop: int) -> Any:
             if not loaded:
                 loaded.append(self._load(self._documents, self._dtype))
             return loaded[0].encode(self._corpus.texts[start:stop])
 
-        return kept(self._folder, len(self._corpus), self._store, encode, self._key)
+        return stored_vectors(self._folder, len(self._corpus), self._store, encode, self._key)
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -116,16 +116,16 @@ class Dense:
 
     @property
     def _folder(self) -> Any:
-        return cache_dir() / "embeddings" / hashlib.sha256(_line(self._key).encode()).hexdigest()[:16]
+        return cache_dir() / "embeddings" / hashlib.sha256(_json(self._key).encode()).hexdigest()[:16]
 
     def _load(self, tower: Tower, dtype: Dtype) -> Encoder:
-        load = _loaded if self._corpus.folder is None else Encoder  # a question's own pages are a corpus of their own
+        load = _loaded if self._corpus.folder is None else Encoder  # small corpora in memory share a model
         return load(tower, dtype=dtype, device=self._device, batch_size=self._batch_size)
 
 
 @lru_cache(maxsize=2)
 def _loaded(tower: Tower, *, dtype: Dtype, device: str | None, batch_size: int) -> Encoder:
-    """A tower that stays in memory, since thousands of small corpora are searched with it one after the other."""
+    """A tower that stays in memory, since the pages of each question are a small corpus of their own."""
     return Encoder(tower, dtype=dtype, device=device, batch_size=batch_size)
 
 
@@ -148,19 +148,19 @@ def dense(
     neighbours: Positive = 32,
     explored: Positive = 128,
 ) -> Dense:
-    """The dense retriever by its options; those left None come from the preset or the checkpoint itself.
+    """The dense retriever by its options. An option that is None comes from the preset or the checkpoint.
 
     Args:
         model: Preset (``dpr``, ``simcse``, ``contriever``, ``bge``, ``minilm``, ``sentence_t5``, ``e5``), folder or
-            Hub id of the encoder; of the query's alone when ``document_model`` is given.
-        adapter: PEFT folder or fine-tuned checkpoint (folder or Hub id) of the query tower; documents keep the base.
+            Hub id of the encoder; of the query encoder alone if there is a ``document_model``.
+        adapter: PEFT folder or fine-tuned checkpoint (folder or Hub id) for the query tower alone.
 
     Raises:
         UserError: A package or a checkpoint is missing.
     """
     need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers", "faiss")
-    given = Overrides(pooling, query_prefix, document_prefix, normalize, max_length)
-    queries, documents = towers(model, document_model, adapter, given)
+    overrides = Overrides(pooling, query_prefix, document_prefix, normalize, max_length)
+    queries, documents = towers(model, document_model, adapter, overrides)
     return Dense(
         corpus,
         queries,
@@ -175,5 +175,5 @@ def dense(
     )
 
 
-def _line(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)

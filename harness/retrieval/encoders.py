@@ -1,4 +1,4 @@
-"""Which encoder turns queries and documents into vectors: presets by name, and what any other checkpoint says itself.
+"""Encoders of queries and documents: presets by name, and any other checkpoint with the settings that it brings.
 
 Nothing here loads a model; :mod:`lm_eval_rag.harness.retrieval.towers` does.
 """
@@ -22,15 +22,15 @@ class Preset:
 
     Args:
         model: Checkpoint of both towers, or of the query tower when ``document_model`` is given.
-        source: Where these settings are from.
-        document_model: Checkpoint of the document tower, where it is another.
-        pooling: How token vectors become one: ``cls`` (the first), ``mean``, ``pooler`` (the first through the model's
-            pooling layer, for DPR what it calls so), ``own`` (the modules of a sentence-transformers folder).
-        query_prefix: Put in front of every query.
-        document_prefix: Put in front of every document.
-        normalize: Whether vectors have length 1 (cosine), or not (dot product).
-        max_length: Tokens that are read of a text; None is the model's own limit.
-        package: Python package that carries the checkpoint, used when it is installed.
+        source: Where these settings are published.
+        document_model: Checkpoint of the document tower; None if it is that of the query tower.
+        pooling: How the token vectors become one vector: ``cls`` (the first), ``mean``, ``pooler`` (the first, after
+            the model's pooling layer), ``own`` (the modules of a sentence-transformers folder).
+        query_prefix: Put before every query.
+        document_prefix: Put before every document.
+        normalize: Whether vectors have length 1 (cosine) or not (dot product).
+        max_length: Tokens after which a text is truncated; None is the model's own limit.
+        package: Python package that contains the checkpoint; used if it is installed.
     """
 
     model: str
@@ -95,15 +95,15 @@ PRESETS = {
 
 @dataclass(frozen=True, slots=True)
 class Tower:
-    """One tower, with everything that its vectors depend on.
+    """One tower, with all that its vectors depend on.
 
     Args:
         checkpoint: The encoder.
         pooling: As in :class:`Preset`.
-        prefix: Put in front of every text.
+        prefix: Put before every text.
         normalize: Whether vectors have length 1.
-        max_length: Tokens that are read of a text; None is the model's own limit.
-        adapter: A PEFT adapter on top of the encoder, or None.
+        max_length: Tokens after which a text is truncated; None is the model's own limit.
+        adapter: A PEFT adapter for the encoder, or None.
     """
 
     checkpoint: Checkpoint
@@ -115,7 +115,7 @@ class Tower:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of it by content, wherever the files lie."""
+        """All settings, and the checkpoints by their content, not by their paths."""
         adapter = self.adapter.identity if self.adapter else None
         settings = {k: v for k, v in asdict(self).items() if k not in ("checkpoint", "adapter")}
         return {"model": self.checkpoint.identity, "adapter": adapter, **settings}
@@ -123,7 +123,7 @@ class Tower:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the user sets in place of the preset's or the checkpoint's own; None leaves it to them."""
+    """Settings of the user; None means that of the preset, or of the checkpoint."""
 
     pooling: Pooling | None = None
     query_prefix: str | None = None
@@ -132,61 +132,55 @@ class Overrides:
     max_length: int | None = None
 
 
-def towers(model: str, document_model: str | None, adapter: str | None, given: Overrides) -> tuple[Tower, Tower]:
-    """The query's and the documents' tower.
+def towers(model: str, document_model: str | None, adapter: str | None, overrides: Overrides) -> tuple[Tower, Tower]:
+    """The query tower and the document tower.
 
-    What neither the user nor a preset says is read from the checkpoint: a sentence-transformers folder brings its own
-    pooling, its prompts for queries and documents, and its similarity (cosine unless it says dot product); a plain
-    checkpoint gets mean pooling, no prefix, and length 1.
+    A setting that neither the user nor a preset gives is read from the checkpoint. A sentence-transformers folder has
+    its pooling, its prompts for queries and documents, and its similarity (cosine unless it says dot product). Another
+    checkpoint gets mean pooling, no prefix, and vectors of length 1.
 
     Args:
         model: Name of a preset, folder, or Hub id.
-        document_model: The same for the document tower; None is that of ``model``.
-        adapter: For the query tower alone: a PEFT folder, or a whole fine-tuned checkpoint that replaces it.
+        document_model: The same for the document tower; None means that of ``model``.
+        adapter: For the query tower alone: a PEFT folder, or a fine-tuned checkpoint that replaces the query tower.
 
     Raises:
-        UserError: A checkpoint that is not to be had.
+        UserError: A checkpoint is not available.
     """
-    preset = PRESETS.get(model) or Preset("", "")
-    preset_given = preset if preset.model else None
-    base = _found(preset, model)
-    other = document_model or preset.document_model
+    preset = PRESETS.get(model)
+    base = _base_checkpoint(preset, model)
+    other = document_model or (preset.document_model if preset else None)
     documents = checkpoint(other, "document encoder") if other else base
     tuned = checkpoint(adapter, "adapter") if adapter else None
     peft = tuned if tuned and tuned.has("adapter_config.json") else None
     queries = tuned if tuned and not peft else base
 
-    def tower(place: Checkpoint, prefix: str | None, prompts: tuple[str, ...], peft: Checkpoint | None) -> Tower:
-        own = place.has("modules.json")
-        config = place.read("config_sentence_transformers.json")
-        asked: dict[str, Any] = config.get("prompts") or {}
-        said = next((asked[name] for name in prompts if asked.get(name)), "")
+    def setting(name: str, of_checkpoint: Any) -> Any:
+        values = (getattr(overrides, name), preset and getattr(preset, name))
+        return next((value for value in values if value is not None), of_checkpoint)
+
+    def tower(source: Checkpoint, prefix: str, prompt_names: tuple[str, ...], peft: Checkpoint | None) -> Tower:
+        own = source.has("modules.json")
+        config = source.read("config_sentence_transformers.json")
+        prompts: dict[str, Any] = config.get("prompts") or {}
         return Tower(
-            place,
-            given.pooling or ("own" if own else preset.pooling),
-            prefix if prefix is not None else said,
-            _first(given.normalize, preset_given and preset_given.normalize, config.get("similarity_fn_name") != "dot"),
-            _first(given.max_length, preset_given and preset_given.max_length, None),
+            source,
+            overrides.pooling or ("own" if own else preset.pooling if preset else "mean"),
+            setting(prefix, next((prompts[name] for name in prompt_names if prompts.get(name)), "")),
+            setting("normalize", config.get("similarity_fn_name") != "dot"),
+            setting("max_length", None),
             peft,
         )
 
-    before = _first(given.query_prefix, preset_given and preset_given.query_prefix, None)
-    before_documents = _first(given.document_prefix, preset_given and preset_given.document_prefix, None)
     return (
-        tower(queries, before, ("query",), peft),
-        tower(documents, before_documents, ("document", "passage", "corpus"), None),
+        tower(queries, "query_prefix", ("query",), peft),
+        tower(documents, "document_prefix", ("document", "passage", "corpus"), None),
     )
 
 
-def _first(*values: Any) -> Any:
-    """The first that is not None; the last if there is none."""
-    return next((value for value in values if value is not None), values[-1])
-
-
-def _found(preset: Preset, model: str) -> Checkpoint:
-    if preset.package:
+def _base_checkpoint(preset: Preset | None, model: str) -> Checkpoint:
+    if preset and preset.package:
         spec = find_spec(preset.package)
-        places = (spec.submodule_search_locations if spec else None) or ()
-        for place in places:
-            return checkpoint(str(Path(place) / "model"), "encoder")
-    return checkpoint(preset.model or model, "encoder")
+        for folder in (spec.submodule_search_locations if spec else None) or ():
+            return checkpoint(str(Path(folder) / "model"), "encoder")
+    return checkpoint(preset.model if preset else model, "encoder")

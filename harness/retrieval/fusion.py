@@ -1,4 +1,4 @@
-"""Ways to make one ranked list of several. A document's first occurrence is the one that is kept."""
+"""Merge several ranked lists into one. Of a document that is in several lists, the first occurrence is used."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ K = TypeVar("K", str, int)
 
 
 def round_robin(lists: Iterable[Sequence[Passage]]) -> tuple[Passage, ...]:
-    """The union of lists (RuleRAG, equation 1): the first of each list in turn, then the second of each, and so on.
+    """The union of lists (RuleRAG, equation 1): the first document of each list, then the second of each, and so on.
 
-    The first k of it are the fair share of k documents over all lists; the whole is the pool.
+    Its first k documents divide a budget of k equally among the lists.
     """
-    kept: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for passage in chain.from_iterable(zip_longest(*lists)):
         if passage is not None:
-            kept.setdefault(passage.id, passage)
-    return tuple(kept.values())
+            passages.setdefault(passage.id, passage)
+    return tuple(passages.values())
 
 
 def reciprocal_rank(lists: Iterable[Sequence[Passage]], constant: int = 60) -> tuple[Passage, ...]:
@@ -33,25 +33,25 @@ def reciprocal_rank(lists: Iterable[Sequence[Passage]], constant: int = 60) -> t
         constant: 60 in the paper; 0 or more.
 
     Returns:
-        All documents, best first, ties by id, each with its sum as score, in (0, len(lists) / (constant + 1)].
+        All documents, best first, ties by id. The score is the sum, in (0, len(lists) / (constant + 1)].
     """
-    ranked = [list({passage.id: passage for passage in one}.values()) for one in lists]
+    rankings = [list({passage.id: passage for passage in ranking}.values()) for ranking in lists]
     passages: dict[str, Passage] = {}
-    for passage in chain.from_iterable(ranked):
+    for passage in chain.from_iterable(rankings):
         passages.setdefault(passage.id, passage)
-    sums = rank_sums([[passage.id for passage in one] for one in ranked], constant)
+    sums = rank_sums([[passage.id for passage in ranking] for ranking in rankings], constant)
     return tuple(replace(passages[id], score=total) for id, total in sums)
 
 
 def rank_sums(lists: Iterable[Sequence[K]], constant: int = 60) -> list[tuple[K, float]]:
-    """The sums of reciprocal rank fusion over ids or rows, each at most once in a list; best first, ties by id or row.
+    """Reciprocal rank fusion of lists of ids or rows, without repeats: (id or row, sum), best first, ties by id or row.
 
     Raises:
         UserError: The constant is below 0.
     """
     at_least("constant", constant, 0)
     sums: dict[K, float] = {}
-    for ranked in lists:
-        for rank, key in enumerate(ranked, 1):
+    for ranking in lists:
+        for rank, key in enumerate(ranking, 1):
             sums[key] = sums.get(key, 0.0) + 1 / (constant + rank)
     return sorted(sums.items(), key=lambda item: (-item[1], item[0]))

@@ -1,4 +1,4 @@
-"""Two retrievers as one, by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009).
+"""Two retrievers combined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009).
 
 ``retriever=hybrid,retriever_first=bm25,retriever_second=dense,retriever_second_model=minilm``
 """
@@ -13,12 +13,12 @@ from lm_eval_rag.harness.retrieval.fusion import rank_sums
 
 
 class Hybrid:
-    """Fuses the lists of several retrievers over one corpus.
+    """Merges the rankings of several retrievers over one corpus.
 
     Args:
         parts: The retrievers.
-        constant: Of the fusion; 60 in the paper.
-        depth: Documents taken of each part, at least k.
+        constant: Constant of the fusion, 0 or more; 60 in the paper.
+        depth: How many documents of each retriever are merged; k if that is more.
     """
 
     def __init__(self, parts: Sequence[Any], *, constant: int = 60, depth: int = 100) -> None:
@@ -35,6 +35,6 @@ class Hybrid:
         depth = max(at_least("k", k), self._depth)
         lists = [part.search(texts, depth) for part in self._parts]
         return [
-            rank_sums([[row for row, _ in ranked] for ranked in of_one], self._constant)[:k]
-            for of_one in zip(*lists, strict=True)
+            rank_sums([[row for row, _ in ranking] for ranking in rankings], self._constant)[:k]
+            for rankings in zip(*lists, strict=True)
         ]

@@ -1,26 +1,41 @@
-"""The vectors with the largest inner product, by FAISS: all of them looked at (flat), or a graph of neighbours (HNSW).
+"""The vectors with the largest inner product, by FAISS: all are compared (flat), or a graph of neighbours (HNSW).
 
-FAISS proposes candidates; their scores are then computed one query at a time in float64 and ties broken by row, so that
-a result depends on neither the batch nor FAISS's order. Flat is exact: candidates are fetched until none that was left
-out can tie with the k-th.
+FAISS proposes candidates. Their scores are then computed in float64, one query at a time, and ties are broken by row.
+So a result depends neither on the batch nor on the order of FAISS. Flat is exact: it asks for more candidates until
+none that is left out can tie with the k-th.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lm_eval_rag.harness.common.extras import versions
+
 log = logging.getLogger(__name__)
-# (queries, m) -> the m best (scores, rows) of each query by FAISS, float32 and int64 of shape (Q, m); row -1 is none.
+# (queries, m) -> (scores, rows) of the m best rows of each query: float32 and int64 of shape (Q, m); row -1 means none.
 Candidates = Callable[[Any, int], tuple[Any, Any]]
 EXTRA = 32  # candidates beyond k
-BLOCK = 65_536  # rows that are made float32 at once, when they are kept as float16
+BLOCK = 65_536  # rows that are converted to float32 at once
 ROUNDING = 1e-5  # relative error of FAISS's float32 sums over a few thousand dimensions
-CONSTRUCTION = 200  # neighbours looked at while a graph is built
+CONSTRUCTION = 200  # nodes that are visited for each new node of a graph (efConstruction)
+PROVIDERS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12")  # packages of the module; one of them is installed
+GPU_MOST = 2048  # rows a query that FAISS can find on a GPU (its GPU_MAX_SELECTION_K); more is an error there
+
+
+def provider() -> str:
+    """Name and version of the package that provides FAISS, as ``faiss-cpu=1.15.1``."""
+    known = versions(*PROVIDERS) or versions(*sorted(set(packages_distributions().get("faiss", ()))))
+    if known:
+        return known
+    import faiss
+
+    return f"faiss={faiss.__version__}"
 
 
 def search(vectors: Any, candidates: Candidates, queries: Any, k: int, *, exact: bool) -> list[list[tuple[int, float]]]:
@@ -28,47 +43,61 @@ def search(vectors: Any, candidates: Candidates, queries: Any, k: int, *, exact:
 
     Args:
         vectors: (N, D), any float type.
-        candidates: Who proposes rows.
+        candidates: Proposes rows.
         queries: float32 (Q, D).
-        exact: Whether ``candidates`` looks at all rows, so that it is asked for more while ties may hide some.
+        exact: Whether ``candidates`` compares all rows; it is then asked for more while ties may be left out.
 
     Returns:
-        For each query ``min(k, N)`` pairs (row, score); HNSW may find fewer.
+        For each query ``min(k, N)`` pairs (row, score); HNSW may return fewer.
     """
     rows = len(vectors)
-    found: list[list[tuple[int, float]]] = [[] for _ in queries]
+    rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
     waiting, width = list(range(len(queries))), min(k + EXTRA, rows)
     while waiting:
         scores, proposed = candidates(np.ascontiguousarray(queries[waiting]), width)
-        again = []
-        for i, approximate, among in zip(waiting, scores, proposed, strict=True):
-            among = np.unique(among[among >= 0])
-            ranked = _ranked(vectors, queries[i], among)
-            found[i] = ranked[:k]
+        incomplete = []
+        for i, approximate, candidate_rows in zip(waiting, scores, proposed, strict=True):
+            ranked = _ranked(vectors, queries[i], np.unique(candidate_rows[candidate_rows >= 0]))
+            rankings[i] = ranked[:k]
             margin = ROUNDING * float(np.abs(approximate).max(initial=1))
             if exact and width < rows and approximate[-1] >= ranked[k - 1][1] - margin:
-                again.append(i)
-        waiting, width = again, min(4 * width, rows)
-    return found
+                incomplete.append(i)
+        waiting, width = incomplete, min(4 * width, rows)
+    return rankings
 
 
-def _ranked(vectors: Any, query: Any, among: Any) -> list[tuple[int, float]]:
-    scores = np.asarray(vectors[among], np.float64) @ query.astype(np.float64)
-    scores = scores.astype(np.float32)  # sums of equal vectors are equal, whatever the order they were added in
-    order = np.lexsort((among, -scores))
-    return list(zip(among[order].tolist(), scores[order].tolist(), strict=True))
+def _ranked(vectors: Any, query: Any, rows: Any) -> list[tuple[int, float]]:
+    scores = np.asarray(vectors[rows], np.float64) @ query.astype(np.float64)
+    scores = scores.astype(np.float32)  # so that equal vectors have equal scores, in whatever order they were added up
+    order = np.lexsort((rows, -scores))
+    return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
 def flat(vectors: Any) -> Candidates:
-    """All rows are looked at: on the GPUs when FAISS has any, else from the memory map as it lies there."""
+    """Compares all rows: on the GPUs when FAISS has any, and up to ``GPU_MOST`` candidates are asked for."""
     import faiss
 
-    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
-        index = faiss.IndexFlatIP(vectors.shape[1])
-        for start in range(0, len(vectors), BLOCK):
-            index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
-        on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
-        return on_gpus
+    on_cpu = _on_cpu(vectors)
+    if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
+        return on_cpu
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    for start in range(0, len(vectors), BLOCK):
+        index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
+    on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
+
+    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
+        if m <= GPU_MOST:
+            return on_gpus(queries, m)
+        log.info("%d queries for %d rows each run on the CPU: a GPU finds %d at most.", len(queries), m, GPU_MOST)
+        return on_cpu(queries, m)
+
+    return candidates
+
+
+def _on_cpu(vectors: Any) -> Candidates:
+    """Block by block from the memory map."""
+    import faiss
+
     block = len(vectors) if vectors.dtype == np.float32 else BLOCK
 
     def candidates(queries: Any, m: int) -> tuple[Any, Any]:
@@ -85,12 +114,12 @@ def flat(vectors: Any) -> Candidates:
 
 
 def hnsw(vectors: Any, neighbours: int, explored: int, file: Path | None) -> Candidates:
-    """A graph (Malkov and Yashunin, arXiv:1603.09320): fast and approximate.
+    """Searches a graph of neighbours (Malkov and Yashunin, arXiv:1603.09320): fast and approximate.
 
     Args:
-        neighbours: Links a node (M).
-        explored: Nodes looked at a query, at least k (efSearch).
-        file: Where the graph is kept, or None; one thread builds it, so that it is the same each time.
+        neighbours: Links of each node (M).
+        explored: Nodes that are visited for a query (efSearch); k if that is more.
+        file: Where the graph is stored, or None. One thread builds it, so that it is always the same.
     """
     import faiss
 
@@ -106,12 +135,12 @@ def hnsw(vectors: Any, neighbours: int, explored: int, file: Path | None) -> Can
         finally:
             faiss.omp_set_num_threads(threads)
         if file:
-            _keep(index, file)
+            _store(index, file)
 
     def candidates(queries: Any, m: int) -> tuple[Any, Any]:
         index.hnsw.efSearch = max(explored, m)
-        found: tuple[Any, Any] = index.search(queries, m)
-        return found
+        scores, rows = index.search(queries, m)
+        return scores, rows
 
     return candidates
 
@@ -124,17 +153,17 @@ def _read(file: Path, rows: int) -> Any | None:
     try:
         index = faiss.read_index(str(file))
     except RuntimeError as error:
-        log.warning("The graph %s is damaged (%s) and is built anew.", file, str(error).splitlines()[0])
+        log.warning("The graph %s is damaged (%s). It is built again.", file, str(error).splitlines()[0])
         return None
     return index if index.ntotal == rows else None
 
 
-def _keep(index: Any, file: Path) -> None:
+def _store(index: Any, file: Path) -> None:
     import faiss
 
-    aside = file.with_suffix(".new")
+    temporary = file.with_suffix(".new")
     try:
-        faiss.write_index(index, str(aside))
-        aside.replace(file)
+        faiss.write_index(index, str(temporary))
+        temporary.replace(file)
     except (OSError, RuntimeError) as error:
-        log.warning("The graph could not be kept in %s (%s); the next run builds it again.", file, error)
+        log.warning("The graph could not be stored in %s (%s). The next run builds it again.", file, error)

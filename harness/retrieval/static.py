@@ -1,12 +1,12 @@
-"""``static``: two towers of token embeddings, numpy alone at inference.
+"""``static``: two encoders ("towers") of static token embeddings; only numpy is needed to search.
 
-    score(q, d) = q . d,  both bags of embeddings of hashed words, pairs of words, beginnings, and the date
+    score(q, d) = q . d,  each the sum of embeddings of hashed words, pairs of words, beginnings, and the date
 
-:mod:`static_features` says what is read in a text, :mod:`static_documents` how a document is embedded (nothing is
-trained there, as in RuleRAG, arXiv:2410.22353, section 3.2, where the document encoder is frozen), and
-:mod:`static_queries` what training changes. ``adapter`` is an embedded query tower (``rgft``, ``ssft``), ``base`` for
-none, or a folder or Hub id of one made by ``lm-eval-rag train retriever --encoder static``. The embedded ones' card is
-``static_towers/README.md``.
+:mod:`static_features` defines the features of a text. :mod:`static_documents` embeds documents; nothing in it is
+trained, as in RuleRAG (arXiv:2410.22353, section 3.2), where the document encoder is frozen. :mod:`static_queries`
+embeds queries and holds what is trained. ``adapter`` names a query tower: one that is in the package (``rgft``,
+``ssft``), ``base`` (untrained), or a folder or Hub id that ``lm-eval-rag train retriever --encoder static`` wrote. The
+towers in the package are described in ``static_towers/README.md``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from lm_eval_rag.harness.retrieval.static_documents import BLOCK, embed
 from lm_eval_rag.harness.retrieval.static_queries import FORMAT, WEIGHTS, QueryTower, base, load
 
 EMBEDDED = ("rgft", "ssft")
-QUERIES = 1024  # at once: with BLOCK it bounds the memory, 32 MB of scores
-SLACK = 1e-4  # more than float32 can be wrong by in a dot product of these vectors
+QUERIES = 1024  # at once; with BLOCK this bounds the scores in memory to 32 MB
+SLACK = 1e-4  # above the rounding error of a float32 dot product of these vectors
 
 
 class Static:
@@ -40,7 +40,7 @@ class Static:
         self.documents, self.tower = embed(corpus), tower
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
-        """For each text the ``k`` best (row, score) pairs, best first, ties by row; of all documents if they are fewer.
+        """For each text the ``k`` best (row, score) pairs, best first, ties by row; all documents if there are fewer.
 
         Scores are in about [-1 - time, 1 + time]. Results do not depend on the batch.
 
@@ -48,22 +48,22 @@ class Static:
             UserError: k is below 1.
         """
         at_least("k", k)
-        found: list[list[tuple[int, float]]] = []
+        rankings: list[list[tuple[int, float]]] = []
         for start in range(0, len(texts), QUERIES):
-            found += self.nearest(self.tower.encode(list(texts[start : start + QUERIES]), self.documents), k)
-        return found
+            rankings += self.nearest(self.tower.encode(list(texts[start : start + QUERIES]), self.documents), k)
+        return rankings
 
     def nearest(self, queries: Any, k: int) -> list[list[tuple[int, float]]]:
-        """The ``k`` best documents of each row of float64 (queries, WIDTH + TIMES), as :meth:`search` gives them.
+        """As :meth:`search`, for query vectors: float64 (queries, WIDTH + TIMES).
 
-        Blocks of documents are scored in float32; what may be among the k best is scored anew in float64, row by row,
-        since a matrix product's rounding depends on the shape of the batch.
+        Blocks of documents are scored in float32. Documents that may be among the k best are scored again in float64,
+        one by one, since the rounding of a matrix product depends on the shape of the batch.
         """
         vectors = self.documents.vectors
         quick = queries.astype(np.float32)
         rows: list[Any] = [np.zeros(0, np.int64)] * len(queries)
         scores: list[Any] = [np.zeros(0, np.float32)] * len(queries)
-        part = np.empty((min(BLOCK, len(vectors)), vectors.shape[1]), np.float32)  # written over: new memory costs more
+        part = np.empty((min(BLOCK, len(vectors)), vectors.shape[1]), np.float32)  # reused, since new memory is slow
         products = np.empty((len(queries), len(part)), np.float32)
         least = np.full(len(queries), -np.inf, np.float32)
         for start in range(0, len(vectors), BLOCK):
@@ -77,7 +77,7 @@ class Static:
                 least[query] = _kth(scores[query], k)
                 keep = scores[query] >= least[query] - SLACK
                 rows[query], scores[query] = rows[query][keep], scores[query][keep]
-        return [self._ranked(query, found, k) for query, found in zip(queries, rows, strict=True)]
+        return [self._ranked(query, candidates, k) for query, candidates in zip(queries, rows, strict=True)]
 
     def _ranked(self, query: Any, rows: Any, k: int) -> list[tuple[int, float]]:
         exact = (self.documents.vectors[rows].astype(np.float64) * query).sum(axis=1)
@@ -90,10 +90,10 @@ def _kth(scores: Any, k: int) -> float:
 
 
 def static(corpus: Corpus, *, adapter: str = "rgft") -> Static:
-    """The retriever by its query tower: ``base``, ``rgft``, ``ssft``, or a folder or Hub id.
+    """The static retriever with a query tower: ``base``, ``rgft``, ``ssft``, or a folder or Hub id.
 
     Raises:
-        UserError: No such tower, or one that is damaged or of another format.
+        UserError: The tower does not exist, is damaged, or has another format.
     """
     return Static(corpus, find_tower(adapter))
 

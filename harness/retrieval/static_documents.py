@@ -1,10 +1,11 @@
-"""The static document tower: nothing in it is trained or stored, it follows from the corpus.
+"""The static document tower. Nothing in it is trained or stored; it is computed from the corpus.
 
-A feature is embedded as ``NONZERO`` signs at hashed places of ``WIDTH`` (count sketch; a sparse random projection keeps
-dot products: Li, Hastie and Church, KDD 2006), so any vocabulary fits and equal features agree in every corpus. A
-document is the sum of its features' embeddings, each weighted by idf(f) = ln(1 + N / df), made length 1. Beside it
-stands the date in ``TIMES`` places: random Fourier features (Rahimi and Recht, NIPS 2007) of a mixture of Laplace
-kernels from 10 days to 27 years wide, so that two dates' dot product, in [-1, 1], falls from 1 with their distance.
+The embedding of a feature has ``NONZERO`` signs at hashed places of ``WIDTH`` (count sketch; a sparse random projection
+preserves dot products: Li, Hastie and Church, KDD 2006). So there is no vocabulary, and a feature has the same
+embedding in every corpus. A document is the sum of its features' embeddings, each weighted by idf(f) = ln(1 + N / df),
+scaled to length 1. ``TIMES`` further places hold the date: random Fourier features (Rahimi and Recht, NIPS 2007) of a
+mixture of Laplace kernels from 10 days to 27 years wide. The dot product of two dates is 1 for equal dates and falls
+with their distance, in [-1, 1].
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ WIDTH = 512
 NONZERO = 8
 TIMES = 64
 BLOCK = 8192  # documents at once
-KEPT = 5  # corpora, as many as RuleQA has sets
-SEED = 0x5EED  # of the document tower; another would make every trained query tower useless
+CORPORA = 5  # that stay in memory, as many as RuleQA has sets
+SEED = 0x5EED  # of the document tower; every trained query tower depends on it
 
 
-_embedded: dict[str, Documents] = {}  # by the corpus's fingerprint, the oldest first
+_embedded: dict[str, Documents] = {}  # by fingerprint of the corpus, the oldest first
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A corpus as the document tower sees it.
+    """A corpus, embedded by the document tower.
 
     Args:
-        keys: uint64 (K,): the features of the corpus, ascending.
+        keys: uint64 (K,): the features that occur in the corpus, ascending.
         idf: float32 (K,): their weights, above 0.
         vectors: float16 (N, WIDTH + TIMES).
     """
@@ -43,20 +44,20 @@ class Documents:
     vectors: Any
 
     def weigh(self, keys: Any) -> Any:
-        """float32 (F,): the idf of each feature, 0 for one that is in no document."""
-        if not len(self.keys):  # no document holds a word
+        """float32 (F,): the idf of each feature, 0 for a feature that is in no document."""
+        if not len(self.keys):  # no document contains a word
             return np.zeros(len(keys), np.float32)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, self.idf[places], np.float32(0))
 
 
 def embed(corpus: Corpus) -> Documents:
-    """Run the document tower over a corpus; 64,000 documents of 10 words take about a second.
+    """Embed a corpus by the document tower; 64,000 documents of 10 words take about a second.
 
-    The last few corpora are kept, since several query towers and evaluations in one process share them.
+    The last ``CORPORA`` corpora stay in memory, since query towers and evaluations of one process share them.
     """
     if corpus.fingerprint not in _embedded:
-        while len(_embedded) >= KEPT:
+        while len(_embedded) >= CORPORA:
             del _embedded[next(iter(_embedded))]
         _embedded[corpus.fingerprint] = _embed(corpus)
     return _embedded[corpus.fingerprint]
@@ -65,17 +66,17 @@ def embed(corpus: Corpus) -> Documents:
 def _embed(corpus: Corpus) -> Documents:
     blocks = [document_features(corpus.texts[start : start + BLOCK]) for start in range(0, len(corpus), BLOCK)]
     keys, count = np.unique(np.concatenate([_once(block) for block in blocks]), return_counts=True)
-    found = Documents(keys, np.log1p(len(corpus) / count).astype(np.float32), None)
     vectors = np.empty((len(corpus), WIDTH + TIMES), np.float16)
+    documents = Documents(keys, np.log1p(len(corpus) / count).astype(np.float32), vectors)
     for number, block in enumerate(blocks):
-        words = normalised(bags(block, found.weigh(block.keys)))
+        words = normalised(bags(block, documents.weigh(block.keys)))
         rows = slice(number * BLOCK, number * BLOCK + len(words))
         vectors[rows, :WIDTH], vectors[rows, WIDTH:] = words, times(block.days)
-    return Documents(keys, found.idf, vectors)
+    return documents
 
 
 def _once(features: Features) -> Any:
-    """The keys of each text, every one once."""
+    """The different keys of each text."""
     order = np.lexsort((features.keys, features.texts))
     keys, texts = features.keys[order], features.texts[order]
     new = np.ones(len(keys), bool)
@@ -84,7 +85,7 @@ def _once(features: Features) -> Any:
 
 
 def bags(features: Features, weights: Any) -> Any:
-    """float64 (texts, WIDTH): for each text the sum of its features' embeddings, each times its weight."""
+    """float64 (texts, WIDTH): for each text the weighted sum of its features' embeddings."""
     places, signs = embeddings(features.keys)
     flat = features.texts[:, None] * WIDTH + places
     size = len(features.days) * WIDTH
@@ -93,8 +94,8 @@ def bags(features: Features, weights: Any) -> Any:
 
 
 def embeddings(keys: Any) -> tuple[Any, Any]:
-    """Where the embedding of each feature is not 0, int64 (F, NONZERO), and what it is there, ± 1 / sqrt(NONZERO)."""
-    span = WIDTH // NONZERO  # one place in each span, so no two fall together
+    """The places where each feature's embedding is not 0, int64 (F, NONZERO), and the values, ± 1 / sqrt(NONZERO)."""
+    span = WIDTH // NONZERO  # one place in each span, so that all places differ
     drawn = mixed(keys ^ np.uint64(SEED))[:, None] >> (8 * np.arange(NONZERO, dtype=np.uint64))
     places = (drawn % np.uint64(span)).astype(np.int64) + span * np.arange(NONZERO)
     signs = np.where(drawn & np.uint64(128), 1.0, -1.0) / np.sqrt(NONZERO)
@@ -102,7 +103,7 @@ def embeddings(keys: Any) -> tuple[Any, Any]:
 
 
 def times(days: Any) -> Any:
-    """float64 (texts, TIMES): the embedding of each date, of length 1; 0 without a date."""
+    """float64 (texts, TIMES): the embedding of each date, of length 1; zeros without a date."""
     draw = np.random.default_rng(SEED)
     widths = 10 ** draw.uniform(1, 4, TIMES // 2)  # days
     angles = np.asarray(days)[:, None] * (draw.standard_cauchy(TIMES // 2) / widths)
@@ -111,6 +112,6 @@ def times(days: Any) -> Any:
 
 
 def normalised(vectors: Any) -> Any:
-    """The rows made length 1; 0 stays 0."""
+    """The rows scaled to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

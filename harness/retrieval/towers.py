@@ -1,7 +1,7 @@
-"""Encoders in memory: sentence-transformers folders and plain Hugging Face ones, with PEFT adapters.
+"""Encoders in memory: folders of sentence-transformers or of Hugging Face transformers, with PEFT adapters.
 
-Texts go in order of length, so that a batch holds little padding. On a CPU with AMX, bfloat16 is two to three times as
-fast as float32 (measured: scripts/bench_dense.py); vectors are made length 1 in float32 in either case.
+Texts are encoded in order of length, so that a batch has little padding. On a CPU with AMX, bfloat16 is two to three
+times as fast as float32 (measured: scripts/bench_dense.py). Vectors are scaled to length 1 in float32 in either case.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from lm_eval_rag.harness.retrieval.encoders import Tower
 
 log = logging.getLogger(__name__)
 Dtype = Literal["auto", "bfloat16", "float32"]
-# Architectures that AutoModel would load as something else: DPR's document encoder as a question encoder with random
-# weights, T5 with the decoder it has no use for here.
+# Architectures that AutoModel would load wrongly: DPR's document encoder as a question encoder with random weights, and
+# T5 with its decoder.
 CLASSES = {
     "DPRContextEncoder": "DPRContextEncoder",
     "DPRQuestionEncoder": "DPRQuestionEncoder",
@@ -28,17 +28,17 @@ CLASSES = {
     "T5Model": "T5EncoderModel",
     "T5ForConditionalGeneration": "T5EncoderModel",
 }
-NO_LIMIT = 1 << 20  # tokenizers without a limit say 10^30
+NO_LIMIT = 1 << 20  # a tokenizer without a limit reports 10^30
 
 
 class Encoder:
     """A tower in memory.
 
     Args:
-        tower: Which.
-        dtype: Precision of the network; ``auto`` is :func:`fast_dtype`.
-        device: Of torch; None is CUDA where there is one, else the CPU.
-        batch_size: Texts at once.
+        tower: The encoder.
+        dtype: Precision of the network; ``auto`` means :func:`fast_dtype`.
+        device: Device of torch; None means CUDA if there is one, else the CPU.
+        batch_size: Texts that are encoded at once.
 
     Raises:
         UserError: A package is missing, or the checkpoint cannot be loaded.
@@ -67,10 +67,10 @@ class Encoder:
             ) from error
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """float32 (len(texts), dimensions), in the order of the texts; of length 1 if the tower says so.
+        """float32 (len(texts), dimensions), in the order of the texts; of length 1 if the tower normalises.
 
         Raises:
-            UserError: The network gave something that is not a number.
+            UserError: The network returned NaN or infinity.
         """
         import torch
 
@@ -94,13 +94,13 @@ class Encoder:
 
 
 def fast_dtype(device: str | None = None) -> Literal["bfloat16", "float32"]:
-    """bfloat16 where the hardware multiplies in it (CUDA from Ampere on; AMX, AVX512-BF16), else float32."""
+    """bfloat16 if the hardware supports it (CUDA since Ampere; AMX, AVX512-BF16), else float32."""
     import torch
 
     if (device or "cuda").startswith("cuda") and torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return "bfloat16" if able.get("amx_bf16") or able.get("avx512_bf16") else "float32"
+    features: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if features.get("amx_bf16") or features.get("avx512_bf16") else "float32"
 
 
 def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callable[[list[str]], Any]:
@@ -114,7 +114,7 @@ def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callabl
     model = model.to(dtype).eval()
 
     def embed(batch: list[str]) -> Any:
-        # prompt="": the prefix is in the text already
+        # prompt="": the text has its prefix already
         return model.encode(batch, batch_size=len(batch), prompt="", convert_to_tensor=True, show_progress_bar=False)
 
     return embed
@@ -131,7 +131,7 @@ def load_plain(tower: Tower) -> tuple[Any, Any]:
     """The network of a Hugging Face folder and its tokenizer, without an adapter.
 
     Raises:
-        ValueError: Weights are missing, which transformers would fill with random numbers.
+        ValueError: Weights are missing; transformers would use random numbers in their place.
     """
     import transformers
 
@@ -139,15 +139,15 @@ def load_plain(tower: Tower) -> tuple[Any, Any]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     architecture = (tower.checkpoint.read("config.json").get("architectures") or ["AutoModel"])[0]
     kind = getattr(transformers, CLASSES.get(architecture, "AutoModel"))
-    model, told = kind.from_pretrained(folder, output_loading_info=True)
-    missing = [key for key in told["missing_keys"] if tower.pooling == "pooler" or "pooler" not in key]
+    model, loading = kind.from_pretrained(folder, output_loading_info=True)
+    missing = [key for key in loading["missing_keys"] if tower.pooling == "pooler" or "pooler" not in key]
     if missing:
-        raise ValueError(f"it holds no weights for {', '.join(sorted(missing)[:3])}")
+        raise ValueError(f"it has no weights for {', '.join(sorted(missing)[:3])}")
     return model, tokenizer
 
 
 def reader(tower: Tower, model: Any, tokenizer: Any) -> Callable[[list[str]], Any]:
-    """Texts to vectors (texts, dimensions) by such a network, on its device; not yet of length 1."""
+    """A function from texts to vectors (texts, dimensions) by such a network, on its device; not normalised."""
     limits = (tower.max_length, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
     longest = min((limit for limit in limits if limit), default=NO_LIMIT)
     pool = POOLINGS[tower.pooling]
@@ -161,7 +161,7 @@ def reader(tower: Tower, model: Any, tokenizer: Any) -> Callable[[list[str]], An
 
 
 def _adapted(model: Any, tower: Tower) -> Any:
-    """The model with its PEFT adapter merged in, so that it costs nothing at inference."""
+    """The model with its PEFT adapter merged, so that the adapter takes no time at inference."""
     from peft import PeftModel
 
     assert tower.adapter is not None

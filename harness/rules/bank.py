@@ -1,6 +1,7 @@
 """The rule bank: rule selection R_q (RuleRAG, section 3.1) and its controls.
 
-It recognises the question's subject and relation from its text, as the paper does, and gives the rules with that head.
+As in the paper, the subject and the relation are recognised from the text of the question. The rules with this relation
+as head match.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder
@@ -36,7 +37,7 @@ class RuleBank:
             self._by_head[rule.head].append(rule)
 
     def recognise(self, text: str) -> Recognition:
-        """The question's subject and relation, as :mod:`lm_eval_rag.harness.rules.recognise` tells them."""
+        """The subject and the relation of a question (:mod:`lm_eval_rag.harness.rules.recognise`)."""
         return self._recogniser.recognise(text)
 
     def match(
@@ -49,49 +50,38 @@ class RuleBank:
         seed: int = 0,
         gold: Sequence[str] | None = None,
     ) -> tuple[Rule, ...]:
-        """At most ``k`` rules for a question, best first, ties by body; () when none has its relation as head.
+        """At most ``k`` rules for a question, best first, ties by body; () if no rule matches.
 
         Args:
             text: The question.
             k: 0 or more.
-            order: As in :class:`~lm_eval_rag.harness.core.asks.MatchRules`; ``control``, ``repeat``, ``seed`` too.
-            gold: The gold answers; used by the oracle alone: it gives the rules of whose body a document states a fact
-                about the subject and a gold answer.
+            order: As in :class:`~lm_eval_rag.harness.core.asks.MatchRules`; also ``control``, ``repeat``, ``seed``.
+            gold: The gold answers, used by the oracle alone. It takes the rules for which a document states
+                (subject, body, gold answer).
 
         Raises:
-            UserError: Unknown order or control, k below 0, or the oracle without gold answers.
+            UserError: An unknown order or control, k below 0, or the oracle without gold answers.
         """
         at_least("number of rules", k, 0)
         if order not in ORDERS:
             raise unknown("rule order", order, ORDERS)
         if control not in CONTROLS:
             raise unknown("rule control", control, CONTROLS)
-        found = self.recognise(text)
-        worth = ORDERS[order]
-        fitting = [rule for rule in self._by_head.get(found.relation or "", ()) if repeat or not rule.repeat]
-        fitting.sort(key=lambda rule: (-worth(rule), rule.body))
+        subject, relation = self.recognise(text)
+        score = ORDERS[order]
+        rules = [rule for rule in self._by_head.get(relation or "", ()) if repeat or not rule.repeat]
+        rules.sort(key=lambda rule: (-score(rule), rule.body))
         if control == "oracle":
-            return tuple(self._reaching(fitting, found.subject, gold))[:k]
-        if control == "selected" or found.relation is None:
-            return tuple(fitting[:k])
+            return tuple(self._oracle_rules(rules, subject, gold))[:k]
+        if control == "selected" or relation is None:
+            return tuple(rules[:k])
         draw = {"random": random_rules, "shuffled": shuffled_rules}[control]
         bank = [rule for rule in self._corpus.rules() if repeat or not rule.repeat]
-        return tuple(draw(fitting[:k], found.relation, bank, random.Random(f"{control} {seed} {text}")))
+        return tuple(draw(rules[:k], relation, bank, random.Random(f"{control} {seed} {text}")))
 
-    def accuracy(self, queries: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-        """How often subject, relation and both are recognised, in [0, 1], over rows with text, subject and relation."""
-        hits = [
-            (found.subject == row["subject"], found.relation == row["relation"])
-            for row in queries
-            for found in [self.recognise(row["text"])]
-        ]
-        n = len(hits)
-        counts = {"subject": sum(s for s, _ in hits), "relation": sum(r for _, r in hits), "both": sum(map(all, hits))}
-        return {"queries": n, **{name: count / n if n else math.nan for name, count in counts.items()}}
-
-    def _reaching(self, rules: Iterable[Rule], subject: str | None, gold: Sequence[str] | None) -> list[Rule]:
+    def _oracle_rules(self, rules: Iterable[Rule], subject: str | None, gold: Sequence[str] | None) -> list[Rule]:
         if gold is None:
-            raise UserError("rules='oracle' needs the gold answers, and this run has none. Take another control.")
+            raise UserError("rules='oracle' needs the gold answers, and this run has none. Choose another control.")
         answers = set(gold)
         bodies = {relation for relation, object, _ in self._corpus.facts(subject or "") if object in answers}
         return [rule for rule in rules if rule.body in bodies]

@@ -1,7 +1,7 @@
-"""Controls for every claim that rules help: rules that should not help, and rules that are known to.
+"""Controls for the claim that rules help: rules that should not help, in place of the selected ones.
 
-Each takes the rules that would have been selected and gives others in their place. What is drawn depends on the seed
-and the question's text alone, not on the order or the batch of the questions.
+The random generator is seeded by the seed and the text of the question alone, so the order and the batch of the
+questions do not matter.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from lm_eval_rag.harness.core.types import Rule
 
 
 def random_rules(selected: Sequence[Rule], relation: str, bank: Sequence[Rule], rng: random.Random) -> list[Rule]:
-    """As many rules of the bank whose head is another relation, each at most once."""
+    """An equal number of rules from the bank whose head is another relation, without repeats."""
     others = [rule for rule in bank if rule.head != relation]
     return rng.sample(others, min(len(selected), len(others)))
 
 
 def shuffled_rules(selected: Sequence[Rule], relation: str, bank: Sequence[Rule], rng: random.Random) -> list[Rule]:
-    """The selected rules with other bodies, drawn as often as the bank's rules have them; the numbers stay.
+    """The selected rules with other bodies, drawn with their frequency in the bank; support and confidence stay.
 
-    No body makes a rule that the bank holds, or the identity; none comes twice.
+    No body gives a rule of the bank or the identity, and no body is drawn twice.
     """
-    true = {rule.body for rule in bank if rule.head == relation} | {relation}
-    bodies = [rule.body for rule in bank if rule.body not in true]
+    true_bodies = {rule.body for rule in bank if rule.head == relation} | {relation}
+    bodies = [rule.body for rule in bank if rule.body not in true_bodies]
     rng.shuffle(bodies)
     drawn = dict.fromkeys(bodies)
     return [replace(rule, body=body, repeat=False) for rule, body in zip(selected, drawn, strict=False)]

@@ -1,4 +1,4 @@
-"""Rule-guided retrieval (RuleRAG, equation 1), as a plan that any method can use."""
+"""Rule-guided retrieval (RuleRAG, equation 1), for use in any method."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _replace(text: str, rule: Rule) -> str:
     return text.replace(rule.head, rule.body) if rule.head in text else f"{text} {rule.body}"
 
 
-# How question and rule become one text. A whole rule says the head twice more, which drowns the subject in BM25 when
-# relations have long names (FB15k-237, NELL-995); the other two say what is looked for and nothing else.
+# How a question and a rule become one text. "rule" repeats the head: if relations have long names (FB15k-237,
+# NELL-995), BM25 then underweights the subject. The other two add or insert the body alone.
 JOINS: dict[Join, Callable[[str, Rule], str]] = {
     "rule": lambda text, rule: f"{text} {rule.text}",  # the paper's concatenation
     "body": lambda text, rule: f"{text} {rule.body}",
@@ -26,11 +26,11 @@ JOINS: dict[Join, Callable[[str, Rule], str]] = {
 
 
 def rule_guided(text: str, rules: Sequence[Rule], k: int, join: Join = "rule") -> Plan[tuple[Passage, ...]]:
-    """The top ``k`` passages of the question with one rule at a time, united; of the question alone without rules.
+    """Retrieve ``k`` passages for the question with each rule, and merge them; without rules, for the question alone.
 
     Returns:
-        The union, at most ``k * len(rules)`` passages: the best of each rule in turn, then the second of each, and so
-        on, so that its first ``k`` are the result at a budget of ``k`` documents.
+        The union, at most ``k * len(rules)`` passages: the best of each rule, then the second of each, and so on. Its
+        first ``k`` are the result at a budget of ``k`` documents.
     """
     lists = []
     for guided in dict.fromkeys(JOINS[join](text, rule) for rule in rules) or [text]:
@@ -39,10 +39,10 @@ def rule_guided(text: str, rules: Sequence[Rule], k: int, join: Join = "rule") -
 
 
 def question_asked(text: str, degenerated: bool) -> Plan[str]:
-    """The question, or if ``degenerated`` what its best rule makes of it: the rule's body in place of the relation.
+    """The question; if ``degenerated``, with the body of its best rule in place of the relation.
 
-    RuleRAG's appendix A.1 makes questions of this kind, which stated facts answer without a rule. A question that has
-    no rule stays as it is.
+    Facts in the corpus answer such questions without a rule (RuleRAG, appendix A.1). A question without a rule is
+    unchanged.
     """
     best = (yield from match_rules(text, 1)) if degenerated else ()
     return JOINS["replace"](text, best[0]) if best else text

@@ -1,13 +1,13 @@
-"""Which entity and which relation a question is about, from its words alone.
+"""Recognises the entity and the relation of a question from its words alone.
 
-A question in the benchmark's form ("Time {date} what does {subject} {relation} ?", the time left out on static graphs)
-is split into a known entity and a known relation, or a wording that the documents use for one. Of several splits the
-one with the longest relation counts; a split whose first half is no known entity counts only when none is better, since
-a question may name an entity that no document does.
+A question in the benchmark's form ("Time {date} what does {subject} {relation} ?", without the time on static graphs)
+is split into a known entity and a known relation, or a wording that the documents use for a relation. Of several splits
+the one with the longest relation is used. A split with an unknown entity is used only if there is no other, since a
+question may name an entity that is in no document.
 
-Any other question is about the longest entity that it mentions, and the relation whose name or wording shares most with
-its other words: the largest Dice coefficient over their first five letters, weighted by rarity among the relations
-(ties by name). Without a word in common the relation is unknown.
+For any other question, the entity is the longest one that it mentions. The relation is the one whose name or wording is
+most similar to the other words: the largest Dice coefficient over the first five letters of the words, weighted by
+their rarity among the relations (ties by name). If no word is shared, the relation is unknown.
 """
 
 from __future__ import annotations
@@ -16,30 +16,29 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from lm_eval_rag.harness.retrieval.bm25 import tokenize
+from lm_eval_rag.harness.retrieval.tokens import tokenize
 
 FORM = re.compile(r"^(?:Time \S+ )?what does (.+) \?$")
 STEM = 5  # letters
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
-    """What a question is about; None where it could not be told."""
+class Recognition(NamedTuple):
+    """What a question is about; None where that is unknown."""
 
     subject: str | None
     relation: str | None
 
 
 class Recogniser:
-    """Splits questions into what it knows.
+    """Recognises the entities and relations of one corpus.
 
     Args:
         entities: Names.
         relations: Names.
-        wordings: Other ways to say a relation -> its name.
+        wordings: Other wordings of relations -> the relation's name.
     """
 
     def __init__(self, entities: Iterable[str], relations: Iterable[str], wordings: Mapping[str, str]) -> None:
@@ -52,37 +51,37 @@ class Recogniser:
         return (form and self._split(form[1])) or self._guess(text)
 
     def _split(self, words: str) -> Recognition | None:
-        stranger: Recognition | None = None
+        unknown_subject: Recognition | None = None
         cut = words.find(" ")
         while cut > 0:
             subject, relation = words[:cut], self._phrases.get(words[cut + 1 :])
             if relation is not None and subject in self._entities:
                 return Recognition(subject, relation)
-            if relation is not None and stranger is None:
-                stranger = Recognition(subject, relation)
+            if relation is not None and unknown_subject is None:
+                unknown_subject = Recognition(subject, relation)
             cut = words.find(" ", cut + 1)
-        return stranger
+        return unknown_subject
 
     def _guess(self, text: str) -> Recognition:
         tokens = tokenize(text)
-        spans, longest = self._entity_index
+        names, longest = self._entity_index
         mentioned, begin, end = None, 0, 0
         for length in range(min(longest, len(tokens)), 0, -1):
             starts = range(len(tokens) - length + 1)
-            begin = next((i for i in starts if " ".join(tokens[i : i + length]) in spans), -1)
+            begin = next((i for i in starts if " ".join(tokens[i : i + length]) in names), -1)
             if begin >= 0:
                 end = begin + length
-                mentioned = spans[" ".join(tokens[begin:end])]
+                mentioned = names[" ".join(tokens[begin:end])]
                 break
-        rest = tokens[:begin] + tokens[end:] if mentioned is not None else tokens
-        return Recognition(mentioned, self._nearest(rest))
+        other = tokens[:begin] + tokens[end:] if mentioned is not None else tokens
+        return Recognition(mentioned, self._nearest(other))
 
     def _nearest(self, tokens: list[str]) -> str | None:
-        holders, weights, sizes = self._phrase_index
-        stems = {token[:STEM] for token in tokens} & holders.keys()
+        phrases, weights, sizes = self._phrase_index
+        stems = {token[:STEM] for token in tokens} & phrases.keys()
         shared: Counter[str] = Counter()
         for stem in sorted(stems):
-            for phrase in holders[stem]:
+            for phrase in phrases[stem]:
                 shared[phrase] += weights[stem]  # type: ignore[assignment]
         size = sum(weights[stem] for stem in sorted(stems))
         scores = {phrase: 2 * value / (size + sizes[phrase]) for phrase, value in shared.items()}
@@ -91,20 +90,21 @@ class Recogniser:
 
     @cached_property
     def _entity_index(self) -> tuple[dict[str, str], int]:
-        """Tokens of each entity, joined -> its name (of two names with the same tokens the first), and the most."""
-        spans: dict[str, str] = {}
+        """Joined tokens -> name (the first name with these tokens), and the number of tokens of the longest entity."""
+        names: dict[str, str] = {}
         for name in sorted(self._entities):
-            spans.setdefault(" ".join(tokenize(name)), name)
-        spans.pop("", None)
-        return spans, max((key.count(" ") + 1 for key in spans), default=0)
+            names.setdefault(" ".join(tokenize(name)), name)
+        names.pop("", None)
+        return names, max((key.count(" ") + 1 for key in names), default=0)
 
     @cached_property
     def _phrase_index(self) -> tuple[dict[str, list[str]], dict[str, float], dict[str, float]]:
-        """Phrases by stem, the weight of each stem, and the summed weights of each phrase."""
-        holders: dict[str, list[str]] = defaultdict(list)
+        """Phrases by stem, the weight of each stem, and the sum of weights of each phrase."""
+        phrases: dict[str, list[str]] = defaultdict(list)
         stems = {phrase: sorted({token[:STEM] for token in tokenize(phrase)}) for phrase in sorted(self._phrases)}
-        for phrase, own in stems.items():
-            for stem in own:
-                holders[stem].append(phrase)
-        weights = {stem: math.log(1 + len(stems) / len(phrases)) for stem, phrases in holders.items()}
-        return dict(holders), weights, {phrase: sum(weights[stem] for stem in own) for phrase, own in stems.items()}
+        for phrase, phrase_stems in stems.items():
+            for stem in phrase_stems:
+                phrases[stem].append(phrase)
+        weights = {stem: math.log(1 + len(stems) / len(with_stem)) for stem, with_stem in phrases.items()}
+        sizes = {phrase: sum(weights[stem] for stem in phrase_stems) for phrase, phrase_stems in stems.items()}
+        return dict(phrases), weights, sizes

@@ -1,4 +1,4 @@
-"""Scores of one question: :data:`METRICS` is the table of them, :func:`score` applies it."""
+"""Scores of one question: :data:`METRICS` is the table of metrics, :func:`score` computes them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Metric:
 
     Args:
         name: As written in YAML, results, tables and the board.
-        of: The score of one question, or None where it cannot be scored.
-        higher_is_better: Direction.
+        of: The score of one question, or None if it cannot be scored.
+        higher_is_better: Whether a higher score is better.
         unit: ``share`` (shown as percent), or ``documents``.
     """
 
@@ -69,13 +69,13 @@ METRICS: dict[str, Metric] = {
 
 
 def score(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> dict[str, float]:
-    """Every metric that can be scored for one question; what cannot be is absent, never 0.
+    """Every metric that can be scored for one question. A metric that cannot be scored is left out; it is never 0.
 
     Args:
         doc: The task's document; ``answers`` are the gold answers.
         answer: The response.
-        rag: The record that the adapter left for it, or None for a stock model. With a ``failure`` in it the question
-            was not answered, and nothing is scored.
+        rag: The record that the adapter wrote, or None for a stock model. If it has a ``failure``, the question was
+            not answered and nothing is scored.
     """
     if rag and rag.get("failure"):
         return {}

@@ -1,22 +1,21 @@
-"""What a run makes of its right not to answer: formulas over totals and curves, of all questions rather than of one.
+"""Scores of abstention: totals and curves over all questions of a run, not over a single question.
 
-Of n questions c are answered correctly, m are missing, and h = n - m - c are hallucinated; with two judges c and h may
-be halves. All functions take arrays of equal shape (one element a resample, say) and return that shape; where a share
-is of nothing, they return NaN.
+Of n questions, c are answered correctly, m are missing, and h = n - m - c are hallucinated. With two judges, c and h
+may be multiples of 1/2. All functions take arrays of equal shape (for example one element per bootstrap resample) and
+return that shape. A ratio with denominator 0 is NaN.
 
 - F as in SimpleQA (arXiv:2411.04368, section 3): the harmonic mean of c / n and c / (n - m).
 - Hallucination among attempts: h / (n - m).
-- Score under penalty p: (c - p h) / n; CRAG's has p = 1, plain accuracy p = 0. A system that answers when it is right
-  with probability above t does best under p = t / (1 - t).
+- Score with penalty p: (c - p h) / n. CRAG's score has p = 1, accuracy has p = 0. With p = t / (1 - t), a system scores
+  best if it answers exactly the questions that it gets right with a probability above t.
 - Area under the risk-coverage curve (Geifman and El-Yaniv, arXiv:1705.08500; AURC as in arXiv:1805.08206): the mean,
-  over the attempted questions, of the share of errors among those that the system was at least as sure of. 0 is best.
-  Questions with equal confidence are taken in random order: the expectation of it, in closed form.
+  over the attempted questions, of the error rate among the questions with at least the same confidence. 0 is best.
+  Questions with equal confidence are in random order; the expectation is computed in closed form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +25,12 @@ PENALTIES = (0.0, 0.5, 1.0, 2.0, 3.0, 9.0)  # 1 is even odds, 3 and 9 are for t 
 
 
 def f_score(correct: Floats, missing: Floats, n: Floats) -> Floats:
-    """2 c / (2 n - m), in [0, 1]; 0 when nothing was attempted."""
+    """2 c / (2 n - m), in [0, 1]; 0 if no question was attempted."""
     return _ratio(2 * correct, 2 * n - missing)
 
 
 def hallucination_of_attempts(correct: Floats, missing: Floats, n: Floats) -> Floats:
-    """h / (n - m), in [0, 1]; NaN when nothing was attempted."""
+    """h / (n - m), in [0, 1]; NaN if no question was attempted."""
     return _ratio(n - missing - correct, n - missing)
 
 
@@ -40,36 +39,8 @@ def penalised(correct: Floats, missing: Floats, n: Floats, *, penalty: float) ->
     return _ratio(correct - penalty * (n - missing - correct), n)
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A risk-coverage curve by levels of confidence, the surest first.
-
-    Args:
-        coverage: Share of the questions attempted down to each level; shape (levels,), rising to 1.
-        risk: Share of errors among these; shape (levels,).
-        area: Under the curve, in [0, 1].
-    """
-
-    coverage: Floats
-    risk: Floats
-    area: float
-
-
-def risk_coverage(wrong: Sequence[float], confidence: Sequence[float]) -> Curve:
-    """The curve of the questions attempted (at least one).
-
-    Args:
-        wrong: 1 - correct, in [0, 1].
-        confidence: Higher is surer, on any scale.
-    """
-    sizes, errors = levels(wrong, confidence)
-    covered = np.cumsum(sizes)
-    area = float(risk_areas(sizes[None, :], errors[None, :])[0])
-    return Curve(covered / covered[-1], np.cumsum(errors) / covered, area)
-
-
 def levels(wrong: Sequence[float], confidence: Sequence[float]) -> tuple[Floats, Floats]:
-    """(questions, errors) at each level of confidence, the surest first; shapes (levels,)."""
+    """(questions, errors) at each level of confidence, highest first; shapes (levels,)."""
     sure, level = np.unique(-np.asarray(confidence, dtype=np.float64), return_inverse=True)
     sizes = np.bincount(level, minlength=len(sure)).astype(np.float64)
     errors = np.bincount(level, weights=np.asarray(wrong, dtype=np.float64), minlength=len(sure))
@@ -79,15 +50,16 @@ def levels(wrong: Sequence[float], confidence: Sequence[float]) -> tuple[Floats,
 def risk_areas(sizes: Floats, errors: Floats) -> Floats:
     """Areas under risk-coverage curves.
 
-    Within a level of b questions with e errors, after N questions with E errors, the expected risk after j more is
-    (E + j e / b) / (N + j); summed over j it is e + (E - N e / b)(H(N + b) - H(N)), with H the harmonic numbers.
+    Consider a level of b questions with e errors that follows N questions with E errors. After j questions of this
+    level the expected risk is (E + j e / b) / (N + j). Its sum over j is e + (E - N e / b)(H(N + b) - H(N)), where H
+    are the harmonic numbers.
 
     Args:
-        sizes: Whole numbers of questions by level, the surest first; shape (draws, levels).
-        errors: Their errors; the same shape.
+        sizes: Number of questions per level, highest confidence first; integers, shape (draws, levels).
+        errors: Number of errors per level; same shape.
 
     Returns:
-        Shape (draws,); NaN where there are no questions.
+        Shape (draws,); NaN for a draw without questions.
     """
     after = np.cumsum(sizes, axis=1)
     before, wrong_before = after - sizes, np.cumsum(errors, axis=1) - errors
@@ -101,5 +73,5 @@ def risk_areas(sizes: Floats, errors: Floats) -> Floats:
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
     part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
-    nothing: Floats = np.full(np.broadcast(part, whole).shape, np.nan)
-    return np.divide(part, whole, out=nothing, where=whole != 0)
+    ratios: Floats = np.full(np.broadcast(part, whole).shape, np.nan)
+    return np.divide(part, whole, out=ratios, where=whole != 0)

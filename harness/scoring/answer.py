@@ -9,15 +9,15 @@ from lm_eval_rag.harness.scoring.case import Case
 
 def em(case: Case) -> float | None:
     """1 if the answer equals a gold answer in normal form, else 0; unscored without gold answers."""
-    return float(case.given in case.golds) if case.golds else None
+    return float(case.normal_answer in case.golds) if case.golds else None
 
 
 def token_f1(case: Case) -> float | None:
-    """The best F1 of the answer's bag of words against a gold answer's, in [0, 1]; unscored without gold answers."""
-    return max(_overlap(case.given.split(), gold.split()) for gold in case.golds) if case.golds else None
+    """The highest F1 of the answer's bag of words with a gold answer's, in [0, 1]; unscored without gold answers."""
+    return max(_f1(case.normal_answer.split(), gold.split()) for gold in case.golds) if case.golds else None
 
 
-def _overlap(given: list[str], gold: list[str]) -> float:
-    """2 |common| / (|given| + |gold|), which is the harmonic mean of precision and recall."""
-    common = sum((Counter(given) & Counter(gold)).values())
-    return 2 * common / (len(given) + len(gold))
+def _f1(answer: list[str], gold: list[str]) -> float:
+    """2 |common| / (|answer| + |gold|), which is the harmonic mean of precision and recall."""
+    common = sum((Counter(answer) & Counter(gold)).values())
+    return 2 * common / (len(answer) + len(gold))

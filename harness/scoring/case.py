@@ -1,4 +1,4 @@
-"""What the metrics look at: one question with its gold answers, the answer given, and what was retrieved for it."""
+"""Input of the metrics: one question's gold answers, its answer, and the documents retrieved for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.harness.scoring.verdict import Verdict, read_verdict
 
 DONT_KNOW = "i don't know"
-LABEL = "_label"  # the key of a document under which a person's label of the answer lies
+LABEL = "_label"  # key in a task document: a person's label of the answer
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,15 @@ class Case:
     """One scored question.
 
     Args:
-        answer: The answer as given.
-        golds: Accepted answers in normal form; empty when the question has none.
-        documents: (text, object or None) of every retrieved passage in normal form, best first; None when the method
+        answer: The answer, unchanged.
+        golds: Gold answers in normal form; empty if the question has none.
+        documents: (text, object or None) of every retrieved passage in normal form, best first; None if the method
             does not retrieve.
-        depth: The largest k at which a recall of this list means something: the k that the method asked with.
-        abstained: Whether the method declined to answer.
-        verdict: What a judge, or CRAG's rules, made of the answer; None where there was no judge.
-        label: A person's label of this answer (``perfect`` and so on), or None.
-        seconds: Backend time that the answer took, or None where the run does not say.
+        depth: The largest k for which recall@k is scored: the depth of the run.
+        abstained: Whether the method abstained.
+        verdict: Verdict of a judge or of CRAG's rules; None if there was no judge.
+        label: A person's label of this answer (such as ``perfect``), or None.
+        seconds: Backend time of this answer, or None if the run does not record it.
     """
 
     answer: str
@@ -40,20 +40,20 @@ class Case:
     seconds: float | None = None
 
     @cached_property
-    def given(self) -> str:
+    def normal_answer(self) -> str:
         """The answer in normal form."""
         return normalise(self.answer)
 
     @cached_property
     def missing(self) -> bool:
-        """Whether no answer was given: declined, blank, or "i don't know" anywhere in it (CRAG, arXiv:2406.04744)."""
-        return self.abstained or declines(self.answer)
+        """Whether the method abstained, or the answer is blank or contains "i don't know" (CRAG, arXiv:2406.04744)."""
+        return self.abstained or is_missing(self.answer)
 
     @cached_property
     def answer_rank(self) -> int | None:
-        """Rank, from 1, of the first document that states a gold answer; None when no document does.
+        """Rank, from 1, of the first document that states a gold answer, or None.
 
-        A document that is a fact states its object; a free text states whatever stands in it as whole words.
+        A fact states its object; a free text states every phrase that it contains as whole words.
         """
         for rank, (text, stated) in enumerate(self.documents or (), start=1):
             if stated in self.golds or (stated is None and any(has_words(text, gold) for gold in self.golds)):
@@ -62,7 +62,7 @@ class Case:
 
     @cached_property
     def mention_rank(self) -> int | None:
-        """Rank, from 1, of the first document with a gold answer anywhere in its text, inside words too, or None."""
+        """Rank, from 1, of the first document whose text contains a gold answer, also as part of a word, or None."""
         for rank, (text, _) in enumerate(self.documents or (), start=1):
             if any(gold in text for gold in self.golds):
                 return rank
@@ -70,9 +70,9 @@ class Case:
 
 
 def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> Case:
-    """A case from a task's document, a response, and the record that the adapter left (None for a stock model).
+    """A case from a task's document, a response, and the record that the adapter wrote (None for a stock model).
 
-    ``depth`` is the record's ``k`` (the largest of any Retrieve or Rank ask), else the list's length.
+    ``depth`` is the record's ``k``, else the number of passages.
     """
     rag = rag or {}
     passages = rag.get("passages")
@@ -92,8 +92,8 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
     )
 
 
-def declines(answer: str) -> bool:
-    """Whether an answer is blank or has "i don't know" anywhere in it."""
+def is_missing(answer: str) -> bool:
+    """Whether an answer is blank or contains "i don't know"."""
     return not answer.strip() or DONT_KNOW in answer.lower().replace("’", "'")
 
 

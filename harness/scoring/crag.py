@@ -1,18 +1,17 @@
-"""CRAG's scores (arXiv:2406.04744): an answer is correct, missing or a hallucination; a wrong one costs a point.
+"""CRAG's scores (arXiv:2406.04744): an answer is correct (1), missing (0) or a hallucination (-1).
 
 Over n questions the score is (2 correct + missing) / n - 1, which is the mean of 1, 0 and -1.
 
-:func:`settle` is the part of the specification that needs no judge, in its order: missing comes before any match, so
-"I don't know" is never correct; then exact match with the answer or an alternative; then what is said about the
-question being invalid. What is left goes to a judge (:mod:`lm_eval_rag.harness.scoring.judge`). The public evaluation
-script cannot run as published and is not followed.
+:func:`settle` is the part of the specification that needs no judge. It applies three rules in this order. First: a
+missing answer, so "I don't know" is never correct. Second: an exact match with the answer or an alternative. Third: the
+rule about invalid questions. All other answers go to a judge (:mod:`lm_eval_rag.harness.scoring.judge`). The public
+evaluation script does not run as published and is not followed.
 
-With alternatives the rule about "invalid" is about pairs: the answers that speak of it are met by a prediction that
-speaks of it and by no other; a judge sees only the answers that do as the prediction does.
+The rule about "invalid" compares the prediction with each answer: a prediction that contains "invalid" matches only
+answers that contain it. A judge sees only the answers that agree with the prediction in this respect.
 
-A blank or declined answer is missing too: the paper counts an empty response as such.
-Where no judge was at hand, as on RuleQA, correct is ``em``. All are unscored without gold answers, and where a judge
-failed.
+A blank answer and an abstention are missing too: the paper counts an empty response as missing.
+Without a judge, as on RuleQA, correct means ``em``. All scores are unscored without gold answers and if a judge failed.
 """
 
 from __future__ import annotations
@@ -20,62 +19,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval_rag.harness.scoring.answer import em
-from lm_eval_rag.harness.scoring.case import Case, declines
+from lm_eval_rag.harness.scoring.case import Case, is_missing
 from lm_eval_rag.harness.scoring.verdict import Verdict
 
 INVALID = "invalid"
 HUMAN = {"perfect": 1.0, "acceptable": 0.5, "missing": 0.0, "incorrect": -1.0}  # the paper's scale
-SECONDS = 30.0  # allowed for an answer
+SECONDS = 30.0  # time limit of an answer
 
 
 def plain(text: str) -> str:
-    """The form in which the specification compares: lower case, single spaces."""
+    """The form that the specification compares: lower case, single spaces."""
     return " ".join(text.lower().split())
 
 
 def settle(
     answers: Sequence[str], prediction: str, *, abstained: bool = False, was_cut: bool = False, crag: bool = True
 ) -> Verdict | None:
-    """The verdict that needs no judge, or None.
+    """The verdict if no judge is needed, else None.
 
     Args:
         answers: The answer and its alternatives, at least one.
-        prediction: Already cut.
-        abstained: Whether the method declined.
-        was_cut: Whether the prediction was longer: then it is exact if an answer, longer too, begins with it.
-        crag: False leaves out what is CRAG's alone: the rule about "invalid" (an entity's name may hold it).
+        prediction: Already truncated.
+        abstained: Whether the method abstained.
+        was_cut: Whether the prediction was truncated: then it is exact if an answer starts with it.
+        crag: False switches off CRAG's rule about "invalid", since an entity's name may contain this word.
     """
-    if abstained or declines(prediction):
+    if abstained or is_missing(prediction):
         return Verdict("missing", 0.0)
     if any(_exact(plain(prediction), plain(answer), was_cut) for answer in answers):
         return Verdict("exact", 1.0)
     if crag:
-        speaking = [INVALID in answer.lower() for answer in answers]
-        if INVALID in prediction.lower() and any(speaking):
+        answer_invalid = [INVALID in answer.lower() for answer in answers]
+        if INVALID in prediction.lower() and any(answer_invalid):
             return Verdict("both invalid", 1.0)
-        if INVALID in prediction.lower() or all(speaking):
+        if INVALID in prediction.lower() or all(answer_invalid):
             return Verdict("one invalid", 0.0)
     return None
 
 
-def _exact(given: str, answer: str, was_cut: bool) -> bool:
-    return given == answer or (was_cut and answer.startswith(given))
+def _exact(prediction: str, answer: str, was_cut: bool) -> bool:
+    return prediction == answer or (was_cut and answer.startswith(prediction))
 
 
 def open_answers(answers: Sequence[str], *, crag: bool = True) -> tuple[str, ...]:
-    """The answers that a judge compares a prediction with, once :func:`settle` left it open."""
+    """The answers that a judge compares the prediction with, if :func:`settle` gave no verdict."""
     return tuple(answer for answer in answers if not crag or INVALID not in answer.lower())
 
 
 def crag_correct(case: Case) -> float | None:
-    """1 if the answer is correct, else 0; with several judges the share of them that says so."""
+    """1 if the answer is correct, else 0; with several judges, the share that calls it correct."""
     if not case.golds:
         return None
     return float(not case.missing and em(case) == 1) if case.verdict is None else case.verdict.correct
 
 
 def crag_missing(case: Case) -> float | None:
-    """1 if the answer was declined, is blank, or has "i don't know" in what is looked at of it, else 0."""
+    """1 if the method abstained, or the truncated answer is blank or contains "i don't know"; else 0."""
     return None if crag_correct(case) is None else _missing(case)
 
 
@@ -92,21 +91,21 @@ def crag_score(case: Case) -> float | None:
 
 
 def acc_lm(case: Case) -> float | None:
-    """Acc-LM (CRP-RAG, section 4.2): 1 if a language model says that the answer means a gold answer, else 0.
+    """Acc-LM (CRP-RAG, section 4.2): 1 if a language model judges the answer equivalent to a gold answer, else 0.
 
-    A missing answer is 0 and an exact one 1 without asking. Unscored unless language models were the judges, so that
-    the verdicts of rules never go by its name.
+    A missing answer scores 0 and an exact match scores 1 without a call. Unscored unless all judges are language
+    models, so that verdicts by rules are never reported as Acc-LM.
     """
     return crag_correct(case) if case.verdict is not None and case.verdict.by_models else None
 
 
 def crag_human(case: Case) -> float | None:
-    """The label that a person gave this answer, on the paper's scale: 1, 0.5, 0 or -1; unscored without one."""
+    """A person's label of the answer, on the paper's scale: 1, 0.5, 0 or -1; unscored without a label."""
     return HUMAN.get(case.label or "")
 
 
 def within_30s(case: Case) -> float | None:
-    """1 if the answer took at most 30 s of backend time, else 0; on CRAG's tasks, where the run says how long."""
+    """1 if the answer took at most 30 s of backend time, else 0; only on CRAG's tasks, if the run records the time."""
     if case.seconds is None or case.verdict is None or not case.verdict.crag:
         return None
     return float(case.seconds <= SECONDS)

@@ -1,7 +1,7 @@
-"""Cutting a prediction before it is scored: CRAG looks at its first 75 tokens (arXiv:2406.04744, KDD Cup 2024 rules).
+"""Truncates predictions before scoring: CRAG scores the first 75 tokens (arXiv:2406.04744, KDD Cup 2024 rules).
 
-Departure from the benchmark's kit, which decodes the first 75 ids: the cut keeps a prefix of the text itself, so that
-it can be checked from the samples; a character that the tokenizer takes apart into bytes stays whole.
+Departure from the benchmark's kit, which decodes the first 75 token ids: here the result is a prefix of the text, so
+that it can be checked from the samples. A character that the tokenizer splits into bytes stays whole.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.extras import install_line
 
 LIMIT = 75
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -20,11 +21,11 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How long a prediction may be.
+    """How predictions are truncated.
 
     Args:
-        name: Which tokenizer and how many tokens, as recorded: ``words 75``, ``tokenizer.json 8eea70c4 75``, ``whole``.
-        kept: Number of characters of a text that are looked at.
+        name: Tokenizer and number of tokens, as recorded: ``words 75``, ``tokenizer.json 8eea70c4 75``, ``whole``.
+        kept: Number of characters of a text that are kept.
     """
 
     name: str
@@ -49,18 +50,18 @@ def words_cut(limit: int = LIMIT) -> Cut:
 
 
 def tokenizer_cut(file: Path, limit: int = LIMIT) -> Cut:
-    """The first ``limit`` tokens of a tokenizer file (``tokenizer.json``), special tokens not counted.
+    """The first ``limit`` tokens of a tokenizer file (``tokenizer.json``), not counting special tokens.
 
     Raises:
-        UserError: The file is missing or is no tokenizer, or the package ``tokenizers`` is not installed.
+        UserError: The file is missing or is not a tokenizer, or the package ``tokenizers`` is not installed.
     """
     at_least("limit", limit)
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise UserError(
-            f"Cutting predictions to {limit} tokens of {file.name} needs the package tokenizers. Install it with "
-            '`pip install "lm-eval-rag[hf]"`.'
+            f"Truncating predictions to {limit} tokens of {file.name} needs the package tokenizers. Install it with "
+            f"`{install_line('hf')}`."
         ) from None
     try:
         content = file.read_bytes()
@@ -68,7 +69,7 @@ def tokenizer_cut(file: Path, limit: int = LIMIT) -> Cut:
     except OSError as error:
         raise UserError(f"The tokenizer {file} cannot be read: {error.strerror}.") from None
     except Exception as error:  # noqa: BLE001  (tokenizers raises nothing narrower)
-        raise UserError(f"{file} is no tokenizer.json: {error}.") from None
+        raise UserError(f"{file} is not a tokenizer.json: {error}.") from None
 
     def kept(text: str) -> int:
         ends = [end for _, end in tokenizer.encode(text, add_special_tokens=False).offsets]

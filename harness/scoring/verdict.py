@@ -1,4 +1,4 @@
-"""What became of one answer: which rule or judge decided, and how. It stands in the samples under ``_judge``."""
+"""The verdict on one answer: which rule or judge decided, and how. The samples file has it under ``_judge``."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-VERDICT = "_judge"  # the key of a document under which the verdict lies
-RULES = "rules"  # the judge that is no model
+VERDICT = "_judge"  # key in a task document
+RULES = "rules"  # name of the judge that uses no model
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one answer.
+    """The verdict on one answer.
 
     Args:
         rule: What decided: ``missing``, ``exact``, ``both invalid``, ``one invalid`` or ``judge``.
-        correct: Share of the judges that call it correct, in [0, 1]; 0 for a missing answer; None when a judge failed.
-        kept: Number of characters of the prediction that were looked at.
-        cut: Which tokenizer made that cut.
-        crag: Whether CRAG's own rules were in force (the cut, and "invalid").
-        judges: Names of the judges of the run, whether or not they were asked about this answer.
-        said: Each judge's own verdict, 1 or 0, in their order; () when none was asked or one failed.
-        why: What the judges said, or why one failed.
+        correct: Share of the judges that call it correct, in [0, 1]; 0 for a missing answer; None if a judge failed.
+        kept: Number of characters of the prediction that were judged; the rest was truncated.
+        cut: Name of the truncation.
+        crag: Whether CRAG's own rules were applied (truncation, and the rule about "invalid").
+        judges: Names of the run's judges, whether or not they judged this answer.
+        said: Verdict of each judge, 1 or 0, in the order of ``judges``; () if none was asked or one failed.
+        why: The judges' reasons, or why one failed.
     """
 
     rule: str
@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def missing(self) -> bool:
-        """Whether no answer was given."""
+        """Whether the answer is missing."""
         return self.rule == "missing"
 
     @property
@@ -45,13 +45,13 @@ class Verdict:
         return bool(self.judges) and RULES not in self.judges
 
     def record(self) -> dict[str, Any]:
-        """JSON-able, for the samples file."""
+        """As a JSON value, for the samples file."""
         return {**asdict(self), "judges": list(self.judges), "said": list(self.said)}
 
 
 def read_verdict(doc: Mapping[str, Any]) -> Verdict | None:
-    """The verdict that a document holds, or None."""
-    found = doc.get(VERDICT)
-    if found is None:
+    """The verdict in a task document, or None."""
+    fields = doc.get(VERDICT)
+    if fields is None:
         return None
-    return Verdict(**{**found, "judges": tuple(found["judges"]), "said": tuple(found["said"])})
+    return Verdict(**{**fields, "judges": tuple(fields["judges"]), "said": tuple(fields["said"])})

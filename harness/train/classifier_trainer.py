@@ -1,8 +1,9 @@
-"""Training the classifier of questions (arXiv:2408.05141, section 4.2), and measuring it by cross-validation.
+"""Trains the classifier of questions (arXiv:2408.05141, section 4.2) and measures it by cross-validation.
 
-A linear support vector machine on the embeddings of the questions. As in the paper, CRAG's rates of change are two:
-static, and dynamic for all others. The paper gives no number for its classifier. Every question is predicted once, by a
-machine that has not seen it; a label with fewer questions than two is left out.
+The classifier is a linear support vector machine on the embeddings of the questions. As in the paper, CRAG's rates of
+change are merged into two: static, and dynamic for all others. The paper reports no accuracy of its classifier. In the
+cross-validation every question is predicted once, by a model that was not trained on it. A label with only one question
+is left out.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ Labelled = Mapping[str, str]  # question -> label
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How often a label was right on questions not trained on.
+    """Accuracy on questions that were not used for training.
 
     Args:
-        right: Of ``n`` questions.
-        low, high: Wilson's 95 % interval of the share.
-        majority: How many are right who always say the most frequent label.
-        labels: Number of questions by label.
+        right: Number of correct predictions.
+        n: Number of questions.
+        low, high: Wilson's 95 % interval of the accuracy.
+        majority: Number of correct predictions of the most frequent label.
+        labels: Label -> number of questions.
     """
 
     right: int
@@ -57,12 +59,12 @@ class Accuracy:
 
 
 def read_labelled(files: Sequence[Path], attribute: str) -> dict[str, str]:
-    """Questions with a label, each once (the first label counts), from JSON lines with ``query``, .bz2 or plain.
+    """Labelled questions from JSON Lines with ``query``, plain or .bz2; of a repeated question the first label is used.
 
     Raises:
-        UserError: A file cannot be read, or holds a line that is no JSON object.
+        UserError: A file cannot be read, or a line is not a JSON object.
     """
-    found: dict[str, str] = {}
+    rows: dict[str, str] = {}
     for path in files:
         opener: Callable[..., Any] = bz2.open if path.suffix == ".bz2" else open
         number = 0
@@ -73,50 +75,52 @@ def read_labelled(files: Sequence[Path], attribute: str) -> dict[str, str]:
                     row = json.loads(line) if line.strip() else {}
                     query, label = row.get("query"), row.get(attribute)
                     if isinstance(query, str) and isinstance(label, str) and label:
-                        found.setdefault(query.strip().lower(), "dynamic" if label in DYNAMIC else label)
+                        rows.setdefault(query.strip().lower(), "dynamic" if label in DYNAMIC else label)
         except (OSError, EOFError) as error:
             raise UserError(f"{path} cannot be read: {error}.") from None
         except (ValueError, AttributeError) as error:
-            raise UserError(f"{path}, line {number}: no JSON object ({error}).") from None
-    return found
+            raise UserError(f"{path}, line {number}: not a JSON object ({error}).") from None
+    return rows
 
 
-def fit(vectors: np.ndarray, labels: Sequence[str], c: float = 1.0) -> Linear:
-    """A linear support vector machine, one label against the rest; labels in alphabetical order.
+def train_linear(vectors: np.ndarray, labels: Sequence[str], c: float = 1.0) -> Linear:
+    """A linear support vector machine, one versus rest; labels in alphabetical order.
 
     Args:
-        vectors: (n, width).
-        labels: n of them, at least two different ones.
-        c: Inverse strength of regularisation, above 0.
+        vectors: Embeddings, shape (n, width).
+        labels: n labels, at least two distinct ones.
+        c: Inverse strength of the regularisation, above 0.
     """
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=c, dual=True, random_state=0, max_iter=10_000).fit(vectors, list(labels))
     weights, intercepts = np.asarray(machine.coef_, dtype=np.float64), np.asarray(machine.intercept_, dtype=np.float64)
-    if len(weights) == 1:  # of two labels it keeps the second's row alone
+    if len(weights) == 1:  # with two labels scikit-learn has only one row, for the second label
         weights, intercepts = np.vstack([-weights, weights]), np.concatenate([-intercepts, intercepts])
     return Linear(tuple(map(str, machine.classes_)), weights, intercepts)
 
 
 def cross_validate(vectors: np.ndarray, labels: Sequence[str], *, folds: int, seed: int, c: float = 1.0) -> Accuracy:
-    """Accuracy on questions that were not trained on; folds hold each label's questions in equal shares."""
+    """Accuracy by stratified cross-validation."""
     right = 0
-    places = _folds(labels, folds, seed)
-    for held in places:
-        kept = [i for part in places if part is not held for i in part]
-        known = [labels[i] for i in kept]
-        if not held:
+    all_folds = _folds(labels, folds, seed)
+    for test in all_folds:
+        training = [i for fold in all_folds if fold is not test for i in fold]
+        known = [labels[i] for i in training]
+        if not test:
             continue
-        one = len(set(known)) < 2
-        guesses = known[:1] * len(held) if one else fit(vectors[kept], known, c).predict(vectors[held])
-        right += sum(guess == labels[i] for guess, i in zip(guesses, held, strict=True))
+        constant = len(set(known)) < 2
+        guesses = (
+            known[:1] * len(test) if constant else train_linear(vectors[training], known, c).predict(vectors[test])
+        )
+        right += sum(guess == labels[i] for guess, i in zip(guesses, test, strict=True))
     counts = Counter(labels)
     low, high = wilson(right, len(labels))
     return Accuracy(right, len(labels), low, high, max(counts.values()), counts)
 
 
 def _folds(labels: Sequence[str], folds: int, seed: int) -> list[list[int]]:
-    """Positions in ``folds`` parts: each label's, shuffled, are dealt out in turn."""
+    """Stratified folds of positions: the shuffled questions of each label are distributed in turn."""
     rng, by_label = random.Random(seed), defaultdict(list)
     for i, label in enumerate(labels):
         by_label[label].append(i)
@@ -128,46 +132,46 @@ def _folds(labels: Sequence[str], folds: int, seed: int) -> list[list[int]]:
 
 
 def train_attributes_main(argv: Sequence[str]) -> int:
-    """``lm-eval-rag train attributes``: measure and, with ``--out``, write a classifier; exit status 0.
+    """``lm-eval-rag train attributes``: measure a classifier and, with ``--out``, write it; exit status 0.
 
     Raises:
         UserError: Bad input, or a package is missing.
     """
     parser = argparse.ArgumentParser(prog="lm-eval-rag train attributes", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, nargs="+", required=True, help="JSON lines with query and labels (.bz2)")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="JSON Lines with query and labels, or .bz2")
     parser.add_argument("--attribute", nargs="+", choices=ATTRIBUTES, default=list(ATTRIBUTES))
     parser.add_argument("--encoder", default="minilm", help="preset, folder or Hub id (default: minilm)")
-    parser.add_argument("--folds", type=int, default=10, help="of the cross-validation (default: 10)")
-    parser.add_argument("--c", type=float, default=1.0, help="inverse strength of regularisation (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the folds (default: 0)")
-    parser.add_argument("--out", type=Path, help="folder for the classifier of all questions")
-    given = parser.parse_args(argv)
-    at_least("--folds", given.folds, 2)
-    if not given.c > 0:
-        raise UserError(f"--c={given.c} is not allowed: give a number above 0.")
+    parser.add_argument("--folds", type=int, default=10, help="folds of the cross-validation (default: 10)")
+    parser.add_argument("--c", type=float, default=1.0, help="inverse strength of the regularisation (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds (default: 0)")
+    parser.add_argument("--out", type=Path, help="folder for the classifier, trained on all questions")
+    options = parser.parse_args(argv)
+    at_least("--folds", options.folds, 2)
+    if not options.c > 0:
+        raise UserError(f"--c={options.c} is not allowed. Give a number above 0.")
     need("Training a classifier of questions", "dense", "sklearn", "sentence_transformers")
-    encode, models, results = encode_with(given.encoder), {}, {}
-    for attribute in given.attribute:
-        rows = _usable(read_labelled(given.data, attribute))
+    encode, models, results = encode_with(options.encoder), {}, {}
+    for attribute in options.attribute:
+        rows = _usable(read_labelled(options.data, attribute))
         if not rows:
-            log.warning("%s: fewer than two labels with two questions each; left out.", attribute)
+            log.warning("%s is left out: it needs two labels with two questions each.", attribute)
             continue
         vectors, labels = np.asarray(encode(list(rows))), list(rows.values())
-        measured = cross_validate(vectors, labels, folds=given.folds, seed=given.seed, c=given.c)
+        measured = cross_validate(vectors, labels, folds=options.folds, seed=options.seed, c=options.c)
         sys.stdout.write(f"{attribute}: {measured}\n")
-        models[attribute] = fit(vectors, labels, given.c)
+        models[attribute] = train_linear(vectors, labels, options.c)
         results[attribute] = {"right": measured.right, "n": measured.n, "majority": measured.majority}
     if not models:
-        raise UserError(f"No attribute has labelled questions in {', '.join(map(str, given.data))}.")
-    if given.out:
-        note = {"results": results, "folds": given.folds, "seed": given.seed, "c": given.c,
+        raise UserError(f"No attribute has labelled questions in {', '.join(map(str, options.data))}.")
+    if options.out:
+        note = {"results": results, "folds": options.folds, "seed": options.seed, "c": options.c,
                 "versions": versions("scikit-learn", "sentence-transformers")}  # fmt: skip
-        sys.stdout.write(f"{write_attributes(given.out, given.encoder, models, note)}\n")
+        sys.stdout.write(f"{write_attributes(options.out, options.encoder, models, note)}\n")
     return 0
 
 
 def _usable(rows: Labelled) -> dict[str, str]:
-    """Without labels of a single question; nothing where fewer than two labels are left."""
+    """The rows whose label has at least two questions; {} if fewer than two labels remain."""
     counts = Counter(rows.values())
     kept = {query: label for query, label in rows.items() if counts[label] > 1}
     return kept if len(set(kept.values())) > 1 else {}

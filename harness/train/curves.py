@@ -1,4 +1,4 @@
-"""Training curves: every row as JSON, and a picture where matplotlib is installed (extra ``train``)."""
+"""Training curves: all rows as JSON, and a figure if matplotlib is installed (extra ``train``)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.common.extras import install_line
+
 log = logging.getLogger(__name__)
-AXES = ("step", "epoch", "seconds")  # columns that are no curves of their own
+AXES = ("step", "epoch", "seconds")  # columns that are not drawn as curves
 
 
 def write_curves(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write ``curves.json``, and ``curves.png`` with one panel a column over ``step``.
+    """Write ``curves.json``, and ``curves.png`` with one panel per column over ``step``.
 
     Args:
-        rows: One mapping a log entry, with ``step`` and the numbers that were logged there.
+        rows: One mapping per log entry, with ``step`` and the logged numbers.
     """
     (folder / "curves.json").write_text(json.dumps(list(rows), indent=1) + "\n", encoding="utf-8")
     names = list(dict.fromkeys(name for row in rows for name in row if name not in AXES))
     if not names:
         return
     if find_spec("matplotlib") is None:
-        log.info('No picture of the curves: matplotlib is missing (`pip install "lm-eval-rag[train]"`).')
+        log.info("No figure of the curves, because matplotlib is missing (`%s`).", install_line("train"))
         return
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
-"""A transformer's query tower in training: all weights, or an adapter (LoRA) through PEFT.
+"""A transformer query tower in training: all weights, or an adapter (LoRA) by PEFT.
 
-Documents are embedded once by the frozen tower and kept as the dense retriever keeps them, so that training reads their
-vectors and encodes queries alone.
+The frozen document tower embeds the documents once, and the vectors are stored as the dense retriever stores them. So
+training only encodes queries.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from lm_eval_rag.harness.retrieval.towers import load_plain, reader
 from lm_eval_rag.harness.train.settings import Settings
 
 log = logging.getLogger(__name__)
-BATCH = 128  # dev queries at once
+BATCH = 128  # dev queries per batch
 LORA_TARGETS = "all-linear"
 
 
 class DenseEncoder:
-    """A query tower over one or several corpora, as :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
+    """A query tower over one or several corpora; see :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
 
     Raises:
-        UserError: A package or the base model is missing, it cannot be loaded, or its tokenizer cannot pad.
+        UserError: A package or the base model is missing, the model cannot be loaded, or its tokenizer cannot pad.
     """
 
     def __init__(self, settings: Settings, corpora: Sequence[Corpus]) -> None:
@@ -46,25 +46,25 @@ class DenseEncoder:
         self.module = _module(self._network, queries)
 
     def parameters(self) -> list[dict[str, Any]]:
-        """The weights that are tuned."""
+        """The trained weights."""
         return [
             {"params": [w for w in self.module.parameters() if w.requires_grad], "lr": self._settings.learning_rate}
         ]
 
     def search(self, part: int, texts: list[str], k: int) -> list[list[tuple[int, float]]]:
-        """Exact search with the tower as it is now."""
+        """Exact search with the current weights."""
         import torch
 
         self.module.eval()
         with torch.inference_mode():
-            found = [self.module(part, texts[at : at + BATCH]).float().cpu() for at in range(0, len(texts), BATCH)]
+            encoded = [self.module(part, texts[at : at + BATCH]).float().cpu() for at in range(0, len(texts), BATCH)]
         self.module.train()
         vectors = self.retrievers[part].vectors
-        queries = np.ascontiguousarray(torch.cat(found).numpy())
+        queries = np.ascontiguousarray(torch.cat(encoded).numpy())
         return nearest.search(vectors, nearest.flat(vectors), queries, k, exact=True)
 
     def save(self, folder: Path) -> None:
-        """Write a PEFT folder, or an ordinary sentence-transformers or (``pooler``) Hugging Face one."""
+        """Write a PEFT folder, a sentence-transformers folder, or (with ``pooler``) a Hugging Face folder."""
         if self.adapter is not None:
             self.adapter.save_pretrained(str(folder))
         else:
@@ -73,13 +73,13 @@ class DenseEncoder:
 
 @dataclass(frozen=True)
 class Network:
-    """A tower in memory.
+    """A loaded tower.
 
     Args:
-        whole: All its weights.
-        encoder: The transformer in it, which an adapter goes into.
-        embed: Texts to vectors, not yet of length 1.
-        save: Writes it into a folder.
+        whole: The whole model.
+        encoder: The transformer in it; an adapter is added to it.
+        embed: Texts to vectors, not normalised.
+        save: Writes the model into a folder.
     """
 
     whole: Any
@@ -89,7 +89,7 @@ class Network:
 
 
 def _loaded(tower: Tower, settings: Settings) -> Network:
-    """The tower as a sentence-transformers model; with ``pooler``, which those do not know, as its own architecture."""
+    """The tower as a sentence-transformers model, or as a transformers model for ``pooler``, which the former lacks."""
     import torch
 
     folder = tower.checkpoint.folder
@@ -103,8 +103,8 @@ def _loaded(tower: Tower, settings: Settings) -> Network:
         ) from error
     if getattr(tokenizer, "pad_token", "") is None:
         raise UserError(
-            f"The tokenizer of {folder} has no padding token, so queries of unequal length make no batch. Set one "
-            "(tokenizer.pad_token = ...; tokenizer.save_pretrained(...)) and train again."
+            f"The tokenizer of {folder} has no padding token, so queries of different length cannot be batched. Set "
+            "one (tokenizer.pad_token = ...; tokenizer.save_pretrained(...)) and train again."
         )
     return network
 
@@ -138,7 +138,7 @@ def _sentences(tower: Tower, device: str) -> tuple[Network, Any]:
 
 
 def _adapter(encoder: Any, settings: Settings) -> Any:
-    """A new LoRA adapter, which PEFT puts into the encoder where it stands; all other weights are frozen."""
+    """A new LoRA adapter, which PEFT adds to the encoder in place; all other weights are frozen."""
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -154,7 +154,7 @@ def _adapter(encoder: Any, settings: Settings) -> Any:
 
 
 def _modules(tower: Tower) -> list[Any]:
-    """The modules of a sentence-transformers folder, or those that make one of a plain encoder."""
+    """The modules of a sentence-transformers folder, or new ones around a plain encoder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
 
@@ -162,15 +162,15 @@ def _modules(tower: Tower) -> list[Any]:
     if tower.checkpoint.has("modules.json"):
         return list(SentenceTransformer(folder, device="cpu"))
     encoder = modules.Transformer(folder)
-    found = [encoder, modules.Pooling(encoder.get_embedding_dimension(), pooling_mode=str(tower.pooling))]
-    return [*found, modules.Normalize()] if tower.normalize else found
+    pooled = [encoder, modules.Pooling(encoder.get_embedding_dimension(), pooling_mode=str(tower.pooling))]
+    return [*pooled, modules.Normalize()] if tower.normalize else pooled
 
 
 def _module(network: Network, tower: Tower) -> Any:
     import torch
 
     class QueryModule(torch.nn.Module):  # type: ignore[misc]
-        """Texts to vectors, as :class:`lm_eval_rag.harness.retrieval.towers.Encoder` gives them."""
+        """Texts to vectors, equal to those of :class:`lm_eval_rag.harness.retrieval.towers.Encoder`."""
 
         def __init__(self) -> None:
             super().__init__()

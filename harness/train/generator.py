@@ -1,10 +1,11 @@
 """Rule-guided fine-tuning of a generator (RGFT, RuleRAG, arXiv:2410.22353, section 3.2): instruction tuning on F_G.
 
-The loss is on the answer and the end token alone. The checkpoint with the best exact match on a dev split of F_G,
-answered as in an evaluation, is what stays in the folder; of several tasks the mean counts, of equals the first.
+The loss is computed on the answer and the end token only. The folder keeps the checkpoint with the best exact match on
+a dev split of F_G, which is answered as in an evaluation. With several tasks the mean is used; ties go to the earlier
+checkpoint.
 
-Departures: Table 7 names no optimizer and no schedule; here AdamW with linear decay. Weights are tuned in full
-precision and computed with in ``dtype`` (bfloat16 where nothing is said).
+Departures: Table 7 names no optimizer and no schedule; here AdamW with linear decay. Weights are updated in full
+precision, and the forward and backward passes use ``dtype`` (default bfloat16).
 """
 
 from __future__ import annotations
@@ -28,65 +29,65 @@ log = logging.getLogger(__name__)
 
 
 def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], out: Path) -> dict[str, Any]:
-    """Tune a generator, or go on where a run of the same settings was cut off.
+    """Train a generator, or resume an interrupted run with the same settings.
 
     Args:
         setup: The method that builds the prompts, with its parameters, and the retriever.
-        corpora: Corpus id of each task.
-        out: The checkpoint's folder: an ordinary transformers folder, or a PEFT folder, with ``rulerag.json``.
+        corpora: Task -> corpus id.
+        out: Folder of the checkpoint: a transformers folder or a PEFT folder, with ``rulerag.json``.
 
     Returns:
-        What was measured: ``dev_em`` (percent) of the checkpoint, its ``epoch``, and so on; see ``rulerag.json``.
+        The measured results: ``dev_em`` (percent) of the checkpoint, its ``epoch``, and so on; see ``rulerag.json``.
 
     Raises:
         UserError: Bad settings, a missing package or base model, no F_G, a folder with another run, or a loss that is
-            no number (the best checkpoint so far stays).
+            not finite (the best checkpoint so far is kept).
     """
     settings.check()
     need("Training a generator", "train", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    told = {**asdict(settings), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
-    told["retriever"] = [setup.corpora.retriever, dict(setup.corpora.options)]
-    outcome = Outcome(out, settings.mode, told)
+    recorded = {**asdict(settings), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
+    recorded["retriever"] = [setup.corpora.retriever, dict(setup.corpora.options)]
+    outcome = Outcome(out, settings.mode, recorded)
     if outcome.finished:
-        log.info("%s is finished already.", out)
+        log.info("%s is already finished.", out)
         return outcome.finished
     model = load(settings.base, settings.preset, dtype=settings.dtype, device=settings.device, seed=settings.seed)
-    rows, dev, asked = _rows(settings, setup, corpora, model)
+    rows, dev, n_questions = _rows(settings, setup, corpora, model)
     outcome.prompt = rows[0].version
-    outcome.known = _counts(rows, dev, asked)
+    outcome.known = _counts(rows, dev, n_questions)
     log.info("%s", ", ".join(f"{name} {value}" for name, value in outcome.known.items()))
     return fit_model(settings, model, rows, dev, outcome)
 
 
 def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Loaded) -> tuple[list[Row], list[Row], int]:
-    """The prompts to learn from and to look at, and how many questions they were built from."""
-    parts = [
+    """The training and dev prompts, and the number of questions that they were built from."""
+    splits = [
         split(read_questions(task, corpus_id), rows=settings.rows, dev=settings.dev, seed=settings.seed)
         for task, corpus_id in corpora.items()
     ]
     limit = settings.preset.sequence_length - MAX_TOKENS
     limit = min(limit, setup.max_prompt_tokens or limit)
-    asked, made = 0, []
-    for one in zip(*parts, strict=True):
-        questions = [question for part in one for question in part]
+    n_questions, both = 0, []
+    for by_task in zip(*splits, strict=True):
+        questions = [question for part in by_task for question in part]
         rows = build_rows(setup.bound(), setup.corpora, questions, model.generator, max_tokens=MAX_TOKENS, limit=limit)
         if not rows:
             raise UserError(
-                f"No prompt fits into {limit} tokens and the model's context, not even without documents. Give a "
-                "larger --sequence-length, fewer rules, or another --base."
+                f"No prompt fits into {limit} tokens and the model's context, even without documents. Give a larger "
+                "--sequence-length, fewer rules, or another --base."
             )
-        asked += len(questions)
-        made.append(rows)
-    return made[0], made[1], asked
+        n_questions += len(questions)
+        both.append(rows)
+    return both[0], both[1], n_questions
 
 
-def _counts(rows: Sequence[Row], dev: Sequence[Row], asked: int) -> dict[str, int]:
-    """How many rows there are, and what was left out for want of room."""
+def _counts(rows: Sequence[Row], dev: Sequence[Row], n_questions: int) -> dict[str, int]:
+    """Number of rows, and of rows and documents that did not fit."""
     every = [*rows, *dev]
     return {
         "rows": len(rows),
         "dev_rows": len(dev),
-        "rows_left_out": asked - len(every),
+        "rows_left_out": n_questions - len(every),
         "prompts_with_dropped_documents": sum(row.dropped > 0 for row in every),
         "dropped_documents": sum(row.dropped for row in every),
     }

@@ -1,4 +1,4 @@
-"""``lm-eval-rag train generator``: its options, and a run of them."""
+"""``lm-eval-rag train generator``: its options, and running it."""
 
 from __future__ import annotations
 
@@ -24,33 +24,29 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``lm-eval-rag train generator``."""
     add = parser.add_argument
-    add("--task", action="append", required=True, help="whose F_G to learn from; may be given several times")
-    add(
-        "--out",
-        type=Path,
-        help="the checkpoint's folder (default: in checkpoints/); a run that was cut off goes on there",
-    )
+    add("--task", action="append", required=True, help="task whose F_G to train on; may be repeated")
+    add("--out", type=Path, help="folder of the checkpoint (default: in checkpoints/); an interrupted run is resumed")
     add("--base", default=TINY, help="tiny, a folder or a Hub id (default: tiny)")
-    add("--mode", choices=("rgft", "ssft"), default="rgft", help="with rules, or the same without them")
+    add("--mode", choices=("rgft", "ssft"), default="rgft", help="with rules (rgft) or without (ssft)")
     add("--preset", help=f"hyperparameters: {', '.join(PRESETS)} (default: tiny for tiny, else llama2_7b)")
-    add("--method", default="rulerag_ft", help="whose prompts (default: rulerag_ft)")
+    add("--method", default="rulerag_ft", help="method that builds the prompts (default: rulerag_ft)")
     add("--method-args", default="", help="its parameters, as in --model_args: k=10,join=replace")
-    add("--retriever", help="which finds the documents (default: the method's own)")
-    add("--retriever-adapter", help="its checkpoint (default: that of the mode)")
-    add("--rows", default="2048", help="questions of each task, drawn by the seed, or 'all' (default: 2048)")
-    add("--dev", type=int, default=200, help="questions of each task held out to choose the checkpoint (default: 200)")
-    add("--lora", action="store_true", default=None, help="tune an adapter")
-    add("--full", action="store_false", dest="lora", help="tune all weights")
-    add("--four-bit", action=BooleanOptionalAction, default=None, help="hold the base model in 4 bits")
-    add("--epochs", type=int, help="(default: the preset's)")
-    add("--eval-every", type=int, help="epochs between two looks at the dev questions (default: the preset's)")
-    add("--learning-rate", type=float, help="(default: the preset's)")
-    add("--batch-size", type=int, help="prompts a step, over all devices (default: the preset's)")
-    add("--sequence-length", type=int, help="the most tokens of prompt and answer (default: the preset's)")
-    add("--accumulate", type=int, default=1, help="parts that a step's prompts are read in (default: 1)")
-    add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="what it computes in (default: bfloat16)")
-    add("--device", choices=("cpu",), help="(default: a GPU where there is one)")
-    add("--seed", type=int, default=0)
+    add("--retriever", help="retriever of the documents (default: the method's)")
+    add("--retriever-adapter", help="checkpoint of the retriever (default: that of the mode)")
+    add("--rows", default="2048", help="training questions per task, drawn by the seed, or 'all' (default: 2048)")
+    add("--dev", type=int, default=200, help="held-out questions per task, to select the checkpoint (default: 200)")
+    add("--lora", action="store_true", default=None, help="train a LoRA adapter")
+    add("--full", action="store_false", dest="lora", help="train all weights")
+    add("--four-bit", action=BooleanOptionalAction, default=None, help="load the base model in 4 bits")
+    add("--epochs", type=int, help="number of epochs (default: the preset's)")
+    add("--eval-every", type=int, help="epochs between two evaluations on the dev questions (default: the preset's)")
+    add("--learning-rate", type=float, help="peak learning rate (default: the preset's)")
+    add("--batch-size", type=int, help="prompts per step, over all devices (default: the preset's)")
+    add("--sequence-length", type=int, help="maximum tokens of prompt and answer (default: the preset's)")
+    add("--accumulate", type=int, default=1, help="gradient accumulation steps (default: 1)")
+    add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="type for computing (default: bfloat16)")
+    add("--device", choices=("cpu",), help="cpu (default: a GPU if there is one)")
+    add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
 
 
 def train_generator_main(args: Namespace, build: Callable[[str], str]) -> int:
@@ -60,7 +56,7 @@ def train_generator_main(args: Namespace, build: Callable[[str], str]) -> int:
         build: Builds a task's corpus and returns its id.
 
     Raises:
-        UserError: As :func:`train_generator`; an unknown task, method or preset.
+        UserError: An unknown task, method or preset; errors of :func:`train_generator`.
     """
     settings = read_settings(args)
     settings.check()
@@ -74,19 +70,19 @@ def train_generator_main(args: Namespace, build: Callable[[str], str]) -> int:
 
 
 def read_settings(args: Namespace) -> Settings:
-    """The settings that the options say: the preset's, but for those given."""
+    """The settings: those of the preset, replaced by the given options."""
     name = args.preset or ("tiny" if args.base in EMBEDDED else "llama2_7b")
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    given = {field.name: getattr(args, field.name, None) for field in fields(Preset)}
+    overrides = {field.name: getattr(args, field.name, None) for field in fields(Preset)}
     if args.lora is False and args.four_bit is None:
-        given["four_bit"] = False
+        overrides["four_bit"] = False
     if args.rows != "all" and not args.rows.isdigit():
-        raise UserError(f"--rows {args.rows} is not allowed: give a whole number of 1 or more, or 'all'.")
+        raise UserError(f"--rows {args.rows} is not allowed. Give a whole number of 1 or more, or 'all'.")
     return Settings(
         base=args.base,
         mode=args.mode,
-        preset=replace(PRESETS[name], **{key: value for key, value in given.items() if value is not None}),
+        preset=replace(PRESETS[name], **{key: value for key, value in overrides.items() if value is not None}),
         rows=None if args.rows == "all" else int(args.rows),
         dev=args.dev,
         accumulate=args.accumulate,
@@ -97,34 +93,34 @@ def read_settings(args: Namespace) -> Settings:
 
 
 def read_setup(args: Namespace) -> Setup:
-    """The method with its parameters, and the retriever; without rules in the mode ``ssft``."""
+    """The method with its parameters, and the retriever; without rules in mode ``ssft``."""
     from lm_eval.utils import simple_parse_args_string
 
     method = _method(args.method)
-    given: dict[str, Any] = {**simple_parse_args_string(args.method_args), "generator": TINY, "seed": args.seed}
+    arguments: dict[str, Any] = {**simple_parse_args_string(args.method_args), "generator": TINY, "seed": args.seed}
     if args.retriever:
-        given["retriever"] = args.retriever
+        arguments["retriever"] = args.retriever
     if args.retriever_adapter:
-        given["retriever_adapter"] = args.retriever_adapter
-    elif "retriever_adapter" in preset_of(method, given):
-        given["retriever_adapter"] = args.mode
-    if args.mode == "ssft" and (given.setdefault("n_rules", 0) or "n_rules" not in defaults(method)):
+        arguments["retriever_adapter"] = args.retriever_adapter
+    elif "retriever_adapter" in preset_of(method, arguments):
+        arguments["retriever_adapter"] = args.mode
+    if args.mode == "ssft" and (arguments.setdefault("n_rules", 0) or "n_rules" not in defaults(method)):
         raise UserError(
-            f"--mode ssft is training without rules: --method-args may not give n_rules={given['n_rules']}, and "
-            f"--method {args.method} must have n_rules."
+            f"--mode ssft trains without rules: remove n_rules={arguments['n_rules']} from --method-args, and give a "
+            f"--method with the parameter n_rules ({args.method} was given)."
         )
-    return read_arguments(args.method, method, given)
+    return read_arguments(args.method, method, arguments)
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """The generator function of a method, by the name that ``lm_eval --model`` knows."""
-    import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
+    """The generator function of a method, by its name in ``lm_eval --model``."""
+    import lm_eval.models  # noqa: F401  (our models register after lm_eval's own)
     from lm_eval.api.registry import get_model, model_registry
 
     if name not in model_registry:
         raise unknown("method", name, model_registry.keys())
     method = getattr(get_model(name), "method", None)
     if method is None:
-        raise UserError(f"--method {name} is a model of lm_eval, not a method of ours. Give rulerag_ft, for example.")
-    found: Callable[..., Any] = method
-    return found
+        raise UserError(f"--method {name} is a model of lm_eval, not one of our methods. Give rulerag_ft, for example.")
+    function: Callable[..., Any] = method
+    return function

@@ -1,4 +1,4 @@
-"""The base model of a fine-tuning, with its adapter if it gets one, and as the generator that answers the dev split."""
+"""The base model for fine-tuning, with its adapter if any, also as the generator that answers the dev split."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import Row
 
 log = logging.getLogger(__name__)
-IGNORED = -100  # a label that the loss leaves out
+IGNORED = -100  # label that the loss ignores
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model in training, its tokenizer, and the same model as the generator that an evaluation would use."""
+    """A model in training, its tokenizer, and the same model as a generator, as in an evaluation."""
 
     model: Any
     tokenizer: Any
     generator: LMGenerator
 
     def encode(self, row: Row) -> dict[str, list[int]]:
-        """``input_ids`` of prompt, answer and end token, and ``labels``: those of the answer and the end token alone.
+        """``input_ids`` of prompt, answer and end token, and ``labels``, which ignore the prompt.
 
-        The prompt's tokens are those that the generator reads; the answer's are those that follow them.
+        The prompt is tokenized as in generation. If the tokens of prompt and answer together start with the prompt's
+        tokens, the rest is the answer; else the answer is tokenized separately.
         """
-        read = self.generator.lm.tok_encode
-        prompt, whole = read(row.prompt), read(f"{row.prompt} {row.answer}")
+        tokenize = self.generator.lm.tok_encode
+        prompt, whole = tokenize(row.prompt), tokenize(f"{row.prompt} {row.answer}")
         answer = whole[len(prompt) :]
         if whole[: len(prompt)] != prompt:
             answer = self.tokenizer.encode(f" {row.answer}", add_special_tokens=False)
@@ -49,10 +50,10 @@ class Loaded:
 
 
 def load(base: str, preset: Preset, *, dtype: str, device: str | None, seed: int) -> Loaded:
-    """Load the base model in ``dtype``; with ``preset.lora`` all its weights stay as they are, but for an adapter's.
+    """Load the base model in ``dtype``; with ``preset.lora`` only a new adapter is trained.
 
     Raises:
-        UserError: There is no such model, its tokenizer has no end token, or several GPUs and one process.
+        UserError: There is no such model, its tokenizer has no end token, or one process has several GPUs.
     """
     from lm_eval.models.huggingface import HFLM
     from transformers import set_seed
@@ -74,8 +75,8 @@ def _place(device: str | None) -> str:
         return "cpu"
     if torch.cuda.device_count() > 1 and "LOCAL_RANK" not in os.environ:
         raise UserError(
-            f"This one process sees {torch.cuda.device_count()} GPUs. Use them all with `accelerate launch "
-            "--no_python lm-eval-rag train generator ...`, or one with CUDA_VISIBLE_DEVICES=0."
+            f"This process has {torch.cuda.device_count()} GPUs. Use all with `accelerate launch --no_python "
+            "lm-eval-rag train generator ...`, or one with CUDA_VISIBLE_DEVICES=0."
         )
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
@@ -89,17 +90,17 @@ def _tokenizer(base: str) -> Any:
         raise _missing(base, error) from None
     if tokenizer.eos_token_id is None:
         raise UserError(
-            f"The tokenizer of {base} has no end token, so that answers could not end. Set eos_token in its "
-            "tokenizer_config.json."
+            f"The tokenizer of {base} has no end token, so the model cannot learn to end an answer. Set eos_token in "
+            "its tokenizer_config.json."
         )
     if tokenizer.pad_token_id is None:
-        log.warning("The tokenizer of %s has no padding token; its end token pads, outside the loss.", base)
+        log.warning("The tokenizer of %s has no padding token; the end token is used, and the loss ignores it.", base)
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
 def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
-    """The model on its device, in 4 bits (NF4) if so wanted."""
+    """The model on its device, in 4 bits (NF4) with ``preset.four_bit``."""
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
@@ -118,7 +119,7 @@ def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
         raise _missing(base, error) from None
     if not preset.four_bit:
         return model.to(place)
-    for module in model.modules():  # the form that bitsandbytes gives weights for inference on CPUs has no gradient
+    for module in model.modules():  # the weight format of bitsandbytes for inference on CPUs has no gradient
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
     return model
@@ -135,13 +136,13 @@ def _adapted(model: Any, base: str, preset: Preset) -> Any:
     try:
         adapted = get_peft_model(model, config)
     except ValueError as error:
-        raise UserError(f"No LoRA adapter fits {base}: {error}. Give --full.") from None
-    config.base_model_name_or_path = base  # for the embedded one a name, not a path of this machine
+        raise UserError(f"A LoRA adapter cannot be added to {base}: {error}. Give --full.") from None
+    config.base_model_name_or_path = base  # the embedded model is recorded by name, not by a local path
     return adapted
 
 
 def _missing(base: str, error: Exception) -> UserError:
     return UserError(
         f"The base model {base!r} cannot be loaded: {str(error).splitlines()[0]} Give --base tiny, a "
-        "folder in transformers format, or a Hub id that this machine can reach or has downloaded before."
+        "folder in transformers format, or a Hub id that can be downloaded or is in the cache."
     )

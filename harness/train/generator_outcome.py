@@ -1,4 +1,4 @@
-"""The folder of a fine-tuned generator: what it holds while it is made, and what stays."""
+"""The folder of a fine-tuned generator: training state, best checkpoint, note and curves."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.train.curves import write_curves
 
 log = logging.getLogger(__name__)
-MADE_BY = ("lm-eval-rag", "lm_eval", "torch", "transformers", "trl", "peft", "accelerate")
+PACKAGES = ("lm-eval-rag", "lm_eval", "torch", "transformers", "trl", "peft", "accelerate")
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Keeps the best checkpoint of a run in its folder, and in ``state`` beneath it what the run resumes from.
+    """Keeps the best checkpoint of a run in its folder, and the training state in the subfolder ``state``.
 
     Args:
         out: The folder.
         mode: ``rgft`` or ``ssft``.
-        settings: All that the run is made of; a folder of another run is refused.
+        settings: All settings of the run; a folder with other settings is refused.
         prompt: Version of the prompts.
-        known: Counts that go into the results.
+        known: Counts that are added to the results.
 
     Raises:
-        UserError: The folder holds something else, or a run with other settings.
+        UserError: The folder contains something else, or a run with other settings.
     """
 
     out: Path
@@ -43,14 +43,14 @@ class Outcome:
 
     def __post_init__(self) -> None:
         self.settings = json.loads(json.dumps(self.settings))
-        made = self._settings_there()
-        if made is None and self.out.is_dir() and any(self.out.iterdir()):
-            raise UserError(f"The folder {self.out} is not empty and holds no run of ours. Give another --out.")
-        if made not in (None, self.settings):
-            other = [key for key in self.settings if (made or {}).get(key) != self.settings[key]]
+        stored = self._stored_settings()
+        if stored is None and self.out.is_dir() and any(self.out.iterdir()):
+            raise UserError(f"The folder {self.out} is not empty and contains no training run. Give another --out.")
+        if stored not in (None, self.settings):
+            other = [key for key in self.settings if (stored or {}).get(key) != self.settings[key]]
             raise UserError(
-                f"The folder {self.out} holds a run with other settings ({', '.join(other)}). Repeat that run's "
-                "command to go on with it, give another --out, or delete the folder."
+                f"The folder {self.out} contains a run with other settings ({', '.join(other)}). Repeat that run's "
+                "command to resume it, give another --out, or delete the folder."
             )
         self.state.mkdir(parents=True, exist_ok=True) if self.finished is None else None
         if self.finished is None:
@@ -58,32 +58,32 @@ class Outcome:
 
     @property
     def state(self) -> Path:
-        """What a run resumes from."""
+        """Folder of the training state."""
         return self.out / "state"
 
     @property
     def finished(self) -> dict[str, Any] | None:
-        """The results of a run that is done; None before."""
+        """The results of a finished run; None before."""
         note = read_note(self.out)
         return dict(note.results) if note and note.results.get("finished") else None
 
     def last_state(self) -> Path | None:
-        """The last whole state; torn ones of a kill are deleted."""
-        whole = []
+        """The last complete state; incomplete ones of a killed run are deleted."""
+        complete = []
         for folder in self.state.glob("checkpoint-*"):
             if (folder / "trainer_state.json").is_file():  # written last
-                whole.append(folder)
+                complete.append(folder)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-        return max(whole, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+        return max(complete, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
 
     def keep(self, model: Any, tokenizer: Any, results: Mapping[str, Any]) -> None:
-        """Put a checkpoint into the folder in place of the one before; file by file, each whole at any time."""
-        beside = self.state / "best"
-        shutil.rmtree(beside, ignore_errors=True)
-        model.save_pretrained(beside)
-        tokenizer.save_pretrained(beside)
-        for path in sorted(beside.iterdir()):
+        """Replace the folder's checkpoint. Each file is replaced atomically."""
+        temporary = self.state / "best"
+        shutil.rmtree(temporary, ignore_errors=True)
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        for path in sorted(temporary.iterdir()):
             os.replace(path, self.out / path.name)
         self.note({**results, "finished": False})
 
@@ -101,23 +101,23 @@ class Outcome:
                 settings=self.settings,
                 seed=self.settings["seed"],
                 results={**self.known, **results},
-                versions={name: version(name) for name in MADE_BY},
+                versions={name: version(name) for name in PACKAGES},
             ),
         )
 
     def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Loss and dev scores so far, as JSON and as a picture."""
+        """Write loss and dev scores so far, as JSON and as a figure."""
         write_curves(self.out, rows)
 
     def finish(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        """Mark the run as done and delete what it would resume from."""
-        whole = {**self.known, **results, "finished": True}
-        self.note(whole)
+        """Mark the run as finished and delete the training state."""
+        final = {**self.known, **results, "finished": True}
+        self.note(final)
         shutil.rmtree(self.state, ignore_errors=True)
-        return whole
+        return final
 
-    def _settings_there(self) -> Any:
-        """The settings of the run that the folder holds, or None."""
+    def _stored_settings(self) -> Any:
+        """The settings of the run in the folder, or None."""
         path = self.state / "settings.json"
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Everything that a run of generator training is made of."""
+"""All settings of a generator training run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Literal
 from lm_eval_rag.harness.common.errors import UserError, at_least
 from lm_eval_rag.harness.train.presets import Preset
 
-MAX_TOKENS = 32  # of an answer, as the tasks of RuleQA have it
+MAX_TOKENS = 32  # limit of an answer, as in the tasks of RuleQA
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that a run of training is made of.
+    """All settings of a generator training run.
 
     Args:
         base: ``tiny``, a folder or a Hub id.
-        mode: ``rgft``, or ``ssft``: the same without rules.
+        mode: ``rgft`` (with rules) or ``ssft`` (without).
         preset: Hyperparameters.
-        rows: Training questions of each task at most; None for all.
-        dev: Dev questions of each task.
-        accumulate: Parts that a step's prompts are read in.
-        dtype: What the model computes in.
-        device: ``cpu``, or None for a GPU where there is one.
-        seed: Of the split, the adapter, dropout and the order of the rows.
+        rows: Maximum number of training questions per task; None for all.
+        dev: Number of dev questions per task.
+        accumulate: Gradient accumulation steps.
+        dtype: Type for computing.
+        device: ``cpu``, or None for a GPU if there is one.
+        seed: Seed of the split, the adapter, dropout and the order of the rows.
     """
 
     base: str
@@ -45,6 +45,6 @@ class Settings:
         for name in ("epochs", "batch_size", "eval_every", "sequence_length", "lora_r"):
             at_least(name, getattr(self.preset, name))
         if self.preset.four_bit and not self.preset.lora:
-            raise UserError("--four-bit holds the base model fixed, so --full cannot tune it: give --lora.")
+            raise UserError("A base model in 4 bits is frozen, so --four-bit excludes --full. Give --lora.")
         if not self.preset.learning_rate > 0:
-            raise UserError(f"learning_rate={self.preset.learning_rate} is not allowed: give a number above 0.")
+            raise UserError(f"learning_rate={self.preset.learning_rate} is not allowed. Give a number above 0.")

@@ -1,4 +1,4 @@
-"""TRL's trainer around our rows: batches of like length, weights learnt in full precision, the dev split, resuming."""
+"""Training with TRL: batches of similar length, weights updated in full precision, dev evaluation, resuming."""
 
 from __future__ import annotations
 
@@ -21,49 +21,45 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.train.generator_settings import Settings
 
 log = logging.getLogger(__name__)
-SAVE_EVERY = 120.0  # seconds between two states, at least
-POOL = 50  # batches that are sorted by length together
+SAVE_EVERY = 120.0  # minimum seconds between two saved states
+POOL = 50  # number of batches that are sorted by length together
 
 
 def fit_model(
     settings: Settings, loaded: Loaded, rows: Sequence[Row], dev: Sequence[Row], outcome: Outcome
 ) -> dict[str, Any]:
-    """Tune the model; returns what was measured.
+    """Train the model and return the measured results.
 
     Raises:
-        UserError: The loss is no number.
+        UserError: The loss is not finite.
     """
     from datasets import Dataset
 
     encoded = [loaded.encode(row) for row in rows]
-    looks = _looks(settings, loaded, dev, outcome)
+    evaluation = _dev_evaluation(settings, loaded, dev, outcome)
     trainer = _trainer(settings)(
         model=loaded.model,
         args=_arguments(settings, outcome, math.ceil(len(rows) / settings.preset.batch_size)),
         train_dataset=Dataset.from_list(encoded),
         processing_class=loaded.tokenizer,
-        callbacks=[looks],
+        callbacks=[evaluation],
         optimizers=(precise_adamw([p for p in loaded.model.parameters() if p.requires_grad]), None),
     )
-    looks.trainer = trainer
+    evaluation.trainer = trainer
     state = outcome.last_state()
     if state:
-        log.info("Going on from %s.", state.name)
+        log.info("Resuming from %s.", state.name)
     trainer.train(resume_from_checkpoint=str(state) if state else None)
     trainer.accelerator.wait_for_everyone()
-    results: dict[str, Any] = looks.results()
+    results: dict[str, Any] = evaluation.results()
     if not trainer.is_world_process_zero():
         return results
-    outcome.curves(looks.curve())
+    outcome.curves(evaluation.curve())
     return outcome.finish(results)
 
 
 def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
-    """All positions once, in an order in which ``batch`` neighbours are of like length; the batches are shuffled.
-
-    Args:
-        seed: Of the order: the same seed gives the same order.
-    """
+    """All positions once, in shuffled batches of ``batch`` positions of similar length; ``seed`` sets the order."""
     import random
 
     rng = random.Random(seed)
@@ -73,14 +69,14 @@ def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
         pool = sorted(order[start : start + size], key=lambda i: lengths[i])
         batches += [pool[i : i + batch] for i in range(0, len(pool), batch)]
     rng.shuffle(batches)
-    batches.sort(key=lambda part: len(part) < batch)  # short ones last, so that all others stay whole
+    batches.sort(key=lambda part: len(part) < batch)  # incomplete batches last, so that no other is split
     return [position for part in batches for position in part]
 
 
 def precise_adamw(weights: Sequence[Any]) -> Any:
-    """AdamW that learns in float32 whatever the weights' own type: bfloat16 would lose small steps.
+    """AdamW that updates in float32 whatever the weights' type, because bfloat16 would lose small updates.
 
-    The weights are copies, rounded after every step; the state holds the originals.
+    The optimizer has float32 originals, and the model's weights are rounded copies of them after every step.
     """
     import torch
 
@@ -121,7 +117,7 @@ def precise_adamw(weights: Sequence[Any]) -> Any:
 
 
 def _trainer(settings: Settings) -> Any:
-    """TRL's trainer, whose rows come in our order and whose loss must be a number."""
+    """TRL's trainer with our order of rows and a check that the loss is finite."""
     from torch.utils.data import Sampler
     from trl import SFTTrainer
 
@@ -146,9 +142,9 @@ def _trainer(settings: Settings) -> Any:
             loss = super().training_step(*args, **kwargs)
             if not math.isfinite(float(loss)):
                 raise UserError(
-                    f"The loss at step {self.state.global_step + 1} is {float(loss)}: training stops. The best "
-                    f"checkpoint so far, if an epoch was done, stays in the folder. Give a lower --learning-rate than "
-                    f"{settings.preset.learning_rate:g} or --dtype float32, and another --out."
+                    f"Training stops, because the loss at step {self.state.global_step + 1} is {float(loss)}. The "
+                    "folder keeps the best checkpoint so far, if an epoch was finished. Give a lower --learning-rate "
+                    f"than {settings.preset.learning_rate:g} or --dtype float32, and another --out."
                 )
             return loss
 
@@ -156,7 +152,7 @@ def _trainer(settings: Settings) -> Any:
 
 
 def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
-    """The trainer's arguments; ``steps`` is their number in an epoch."""
+    """The trainer's arguments; ``steps`` is the number of steps per epoch."""
     import os
 
     from trl import SFTConfig
@@ -170,13 +166,13 @@ def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
         warmup_steps=preset.warmup,
         per_device_train_batch_size=max(1, preset.batch_size // (world * settings.accumulate)),
         gradient_accumulation_steps=settings.accumulate,
-        bf16=False,  # the model is in the type it computes in
+        bf16=False,  # the model already has the type for computing
         fp16=False,
         use_cpu=settings.device == "cpu",
         seed=settings.seed,
         max_length=None,
         gradient_checkpointing=preset.four_bit,
-        save_strategy="no",  # the callback says when
+        save_strategy="no",  # the callback decides when
         save_total_limit=1,
         logging_steps=max(1, min(10, steps * preset.epochs // 50)),
         logging_nan_inf_filter=False,
@@ -184,21 +180,21 @@ def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
     )
 
 
-def _looks(settings: Settings, loaded: Loaded, dev: Sequence[Row], outcome: Outcome) -> Any:
-    """The callback that looks at the dev split, keeps what is best, and has states saved."""
+def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outcome: Outcome) -> Any:
+    """The callback that evaluates on the dev split, keeps the best checkpoint, and triggers saving of states."""
     from accelerate.utils import gather_object
     from transformers import TrainerCallback
 
-    class Looks(TrainerCallback):  # type: ignore[misc]
+    class DevEvaluation(TrainerCallback):  # type: ignore[misc]
         trainer: Any = None
         saved = began = time.monotonic()
-        before = 0.0
+        earlier = 0.0  # seconds of the interrupted runs
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self.saved = self.began = time.monotonic()
-            self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
+            self.earlier = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
             if not any("dev_em" in row for row in state.log_history):
-                self._look(state)
+                self._evaluate(state)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if time.monotonic() - self.saved > SAVE_EVERY:
@@ -210,27 +206,27 @@ def _looks(settings: Settings, loaded: Loaded, dev: Sequence[Row], outcome: Outc
         def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             epoch = round(state.epoch)
             if epoch % settings.preset.eval_every == 0 or epoch == settings.preset.epochs:
-                self._look(state)
+                self._evaluate(state)
                 control.should_save = True
 
-        def _look(self, state: Any) -> None:
-            """Answer the dev split; keep the checkpoint if it is better than all after training began."""
+        def _evaluate(self, state: Any) -> None:
+            """Answer the dev split; keep the checkpoint if it is the best since training began."""
             scores = self._scores()
             em = sum(scores.values()) / len(scores)
-            seconds = round(self.before + time.monotonic() - self.began, 1)
+            seconds = round(self.earlier + time.monotonic() - self.began, 1)
             row = {"epoch": round(state.epoch or 0.0, 4), "step": state.global_step, "dev_em": em, "seconds": seconds}
             row |= {f"dev_em_{task}": score for task, score in scores.items()}
-            before = [old["dev_em"] for old in state.log_history if "dev_em" in old and old["step"]]
+            previous = [old["dev_em"] for old in state.log_history if "dev_em" in old and old["step"]]
             state.log_history.append(row)
             log.info("epoch %g: dev EM %.1f", row["epoch"], em)
             if not state.is_world_process_zero:
                 return
             outcome.curves(self.curve())
-            if state.global_step and em > max(before, default=-1.0):
+            if state.global_step and em > max(previous, default=-1.0):
                 outcome.keep(loaded.model, loaded.tokenizer, self.results())
 
         def _scores(self) -> dict[str, float]:
-            """Exact match of each task in percent; the processes share the questions."""
+            """Exact match per task, in percent; the questions are divided among the processes."""
             share = dev[self.trainer.args.process_index :: self.trainer.args.world_size]
             texts = loaded.answer(share, Decoding())
             hits = [
@@ -249,16 +245,16 @@ def _looks(settings: Settings, loaded: Loaded, dev: Sequence[Row], outcome: Outc
             return [{k: v for k, v in row.items() if k in names or k.startswith("dev_em")} for row in rows]
 
         def results(self) -> dict[str, Any]:
-            """The best look after training began, and the one before."""
-            looks = [row for row in self.trainer.state.log_history if "dev_em" in row]
-            best = max((row for row in looks if row["step"]), key=lambda row: (row["dev_em"], -row["step"]))
-            start = next(row["dev_em"] for row in looks if not row["step"])
+            """The best evaluation after training began, and the score before training."""
+            evaluations = [row for row in self.trainer.state.log_history if "dev_em" in row]
+            best = max((row for row in evaluations if row["step"]), key=lambda row: (row["dev_em"], -row["step"]))
+            start = next(row["dev_em"] for row in evaluations if not row["step"])
             scores = {key: value for key, value in best.items() if key not in ("seconds",)}
             return {
                 **scores,
                 "dev_em_before": start,
-                "seconds": looks[-1]["seconds"],
+                "seconds": evaluations[-1]["seconds"],
                 "device": loaded.model.device.type,
             }
 
-    return Looks()
+    return DevEvaluation()

@@ -1,7 +1,7 @@
 """Hyperparameters of rule-guided fine-tuning of generators, by name (RuleRAG, arXiv:2410.22353, Table 7 and A.5).
 
-The paper gives no unit for its warm-up, taken here as steps, and names no schedule, here linear decay after the
-warm-up. Its ``model parallel`` is a matter of the machine and not of the result; it is kept for the record.
+The paper gives no unit for its warm-up and names no schedule; here the warm-up is in steps, and linear decay follows.
+The paper's ``model parallel`` does not affect the result; it is only recorded.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What Table 7 fixes for one base model.
+    """Table 7's hyperparameters for one base model.
 
     Args:
-        learning_rate: Peak rate.
-        warmup: Steps up to it.
-        batch_size: Prompts a step, over all devices.
-        epochs: At most; the best checkpoint is kept.
-        sequence_length: The most tokens of prompt and answer, beside the model's own context.
+        learning_rate: Peak learning rate.
+        warmup: Number of warm-up steps.
+        batch_size: Prompts per step, over all devices.
+        epochs: Number of epochs; the best checkpoint is kept.
+        sequence_length: Maximum number of tokens of prompt and answer; the model's context is a further limit.
         lora_r: Rank of the adapter.
-        lora_alpha: Its scale.
-        lora_dropout: Share of its inputs that are dropped.
-        model_parallel: Devices a model is spread over.
-        lora: Tune an adapter rather than all weights.
-        four_bit: Hold the base model in 4 bits.
-        eval_every: Epochs from one look at the dev split to the next.
+        lora_alpha: Scale of the adapter.
+        lora_dropout: Dropout of the adapter, in [0, 1].
+        model_parallel: Number of devices per model.
+        lora: Train an adapter instead of all weights.
+        four_bit: Load the base model in 4 bits.
+        eval_every: Epochs between two evaluations on the dev split.
     """
 
     learning_rate: float
@@ -47,6 +47,6 @@ PRESETS = {
     "mistral_7b": Preset(3e-5, lora_r=4, lora_alpha=16),
     "llama2_7b": Preset(3e-4, model_parallel=2),
     "llama2_13b": Preset(3e-4, warmup=10, batch_size=4, lora_r=16, model_parallel=4),
-    # ours: the embedded generator is tuned whole, in minutes on a CPU
+    # ours: all weights of the embedded generator, in minutes on a CPU
     "tiny": Preset(6e-4, warmup=20, batch_size=16, epochs=3, lora=False, four_bit=False, eval_every=1),
 }

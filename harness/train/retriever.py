@@ -1,8 +1,7 @@
 """Rule-guided fine-tuning of a retriever's query tower (RGFT, RuleRAG, arXiv:2410.22353, section 3.2), and SSFT.
 
-The document tower is frozen. What comes out is a folder that the retriever takes as ``adapter=``: for ``static``
-``model.safetensors``, for transformers a PEFT folder or an ordinary sentence-transformers one; beside it
-``rulerag.json`` and the curves.
+The document tower is frozen. The result is a folder for the retriever's ``adapter=``: ``model.safetensors`` for
+``static``, a PEFT folder or a sentence-transformers folder for transformers; with ``rulerag.json`` and the curves.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import need, versions
 from lm_eval_rag.harness.data.corpus import open_corpus
-from lm_eval_rag.harness.train.contrastive import Part, batches, fit, hard_negatives
+from lm_eval_rag.harness.train.contrastive import Part, batches, hard_negatives, train_query_tower
 from lm_eval_rag.harness.train.rows import examples, read_questions, split
 from lm_eval_rag.harness.train.settings import STATIC, Settings
 from lm_eval_rag.harness.train.state import State
@@ -28,18 +27,18 @@ PACKAGES = ("lm-eval-rag", "torch", "transformers", "sentence-transformers", "pe
 
 
 def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -> dict[str, Any]:
-    """Tune a query tower, or go on where a run of the same settings was cut off.
+    """Train a query tower, or resume an interrupted run with the same settings.
 
     Args:
-        corpora: Corpus id of each task.
-        out: The checkpoint's folder, made if need be.
+        corpora: Task -> corpus id.
+        out: Folder of the checkpoint; created if needed.
 
     Returns:
-        The best epoch, its mean dev recall and that of each task, the mean before training, in [0, 1], and seconds.
+        The best epoch; its mean dev recall, the recall per task and the mean before training, in [0, 1]; and seconds.
 
     Raises:
-        UserError: Bad settings, no F_R, a base model that is missing, a tokenizer without padding, a folder that holds
-            another checkpoint, or a loss that is no number.
+        UserError: Bad settings, no F_R, a missing base model, a tokenizer without padding, a folder with another
+            checkpoint, or a loss that is not finite.
     """
     settings.check()
     need("Training a retriever", "train", "torch", "accelerate")
@@ -61,7 +60,7 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     out.mkdir(parents=True, exist_ok=True)
     steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
     state = State(out, settings, list(corpora.values()), steps=steps, save=lambda: encoder.save(out), writes=_is_main())
-    fit(encoder, parts, settings, state)
+    train_query_tower(encoder, parts, settings, state)
     results = {**state.finish(), "seconds": round(time.monotonic() - began, 1)}
     if _is_main():
         write_note(out, _note(settings, corpora, results))
@@ -83,7 +82,7 @@ def _dense(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[
 
 
 def _as_asked(dev: Sequence[Any], settings: Settings) -> list[Any]:
-    """The dev questions as this mode asks them: without their rules for SSFT."""
+    """The dev questions as in this mode: without rules for SSFT."""
     return [question if settings.mode == "rgft" else replace(question, rules=()) for question in dev]
 
 
@@ -95,11 +94,11 @@ def _check_folder(out: Path, settings: Settings, corpora: list[str]) -> None:
     if out.is_file():
         raise UserError(f"--out {out} is a file. Give a folder.")
     if read_note(out):
-        raise UserError(f"{out} holds a finished checkpoint. Give another --out, or delete it to train again.")
+        raise UserError(f"{out} contains a finished checkpoint. Give another --out, or delete it to train again.")
 
 
 def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, Any]) -> Note:
-    told = dict(entry.split("=", 1) for entry in versions(*PACKAGES).split(", "))
+    package_versions = dict(entry.split("=", 1) for entry in versions(*PACKAGES).split(", "))
     return Note(
         kind="retriever",
         mode=settings.mode,
@@ -108,7 +107,7 @@ def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, 
         settings=asdict(settings),
         seed=settings.seed,
         results=results,
-        versions=told,
+        versions=package_versions,
     )
 
 

@@ -1,4 +1,4 @@
-"""Everything that a run of retriever training is made of."""
+"""All settings of a retriever training run."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class Settings:
 
     Args:
         encoder: ``static``, or a preset, folder or Hub id of the dense retriever.
-        mode: ``rgft`` (question and one rule), ``ssft`` (the question alone).
-        n_rules: Rules for a question.
-        rows: Questions of each task at most, drawn by the seed; None for all of F_R.
-        latest: Oracle documents of a question and a rule at most, the last ones of the corpus; None for all.
-        epochs: Times that every example is seen.
-        batch_size: Examples a step, over all devices.
-        learning_rate: At the start; it falls linearly to 0.
-        temperature: Scores are divided by it.
-        hard: Hard negatives of BM25 for each example.
-        dev: Dev questions of each task, held out of F_R.
-        eval_every: Epochs between two looks at the dev questions.
-        lora: Whether an adapter is tuned in place of all weights (transformer encoders).
-        lora_rank: Its rank.
-        device: ``cpu``, or None for a GPU where there is one.
-        seed: Of the dev split, the order, the drawn documents, the adapter and dropout.
+        mode: ``rgft`` (the question joined to one rule) or ``ssft`` (the question alone).
+        n_rules: Maximum number of rules per question.
+        rows: Maximum number of questions per task, drawn by the seed; None for all of F_R.
+        latest: Maximum number of oracle documents per question and rule, the last ones of the corpus; None for all.
+        epochs: Number of epochs.
+        batch_size: Examples per step, over all devices.
+        learning_rate: Initial learning rate; it decays linearly to 0.
+        temperature: Temperature of the loss.
+        hard: Number of BM25's hard negatives per example.
+        dev: Number of dev questions per task, held out from F_R.
+        eval_every: Epochs between two evaluations on the dev questions.
+        lora: Whether to train an adapter instead of all weights (transformer encoders only).
+        lora_rank: Rank of the adapter.
+        device: ``cpu``, or None for a GPU if there is one.
+        seed: Seed of the dev split, the order, the drawn documents, the adapter and dropout.
     """
 
     encoder: str = STATIC
@@ -61,13 +61,13 @@ class Settings:
             at_least(name, getattr(self, name), 0)
         for name in ("learning_rate", "temperature"):
             if not getattr(self, name) > 0:
-                raise UserError(f"{name}={getattr(self, name)} is not allowed: give a number above 0.")
+                raise UserError(f"{name}={getattr(self, name)} is not allowed. Give a number above 0.")
         if self.lora and self.encoder == STATIC:
-            raise UserError("--lora is for transformer encoders; the static tower is tuned whole. Leave it out.")
+            raise UserError("--lora is for transformer encoders only. Leave it out for the static tower.")
 
 
-# Defaults by kind of encoder. A transformer's learning rate, batch and temperature are RuleRAG's, its epochs are ours.
-# The static tower's were not searched; `latest` was set after a look at dev questions of F_R.
+# Defaults by kind of encoder. For transformers, learning rate, batch size and temperature are RuleRAG's; the number of
+# epochs is ours. The static tower's defaults were not searched, except `latest`, which was set on dev questions of F_R.
 STATIC_DEFAULTS = Settings()
 DENSE_DEFAULTS = Settings(
     encoder="",

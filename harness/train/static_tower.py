@@ -1,9 +1,9 @@
-"""The static query tower in torch, and what it gives to training.
+"""The static query tower in torch, for training.
 
-Trained are what :mod:`lm_eval_rag.harness.retrieval.static_queries` adds to the document tower: a weight of each group
-of features, an offset of each feature that is in ``OFTEN`` examples or more (one in each segment), and the weight of
-the date. Features that are rarer, most names among them, keep the document tower's embedding, so that what is learnt is
-about relations, and holds for names that were never seen.
+The trained parameters are those that :mod:`lm_eval_rag.harness.retrieval.static_queries` adds to the document tower: a
+weight per group of features, an offset per segment and feature that occurs in ``OFTEN`` examples or more, and the
+weight of the date. Rarer features, such as most names, keep the document tower's embedding. So the training is about
+relations and transfers to unseen names.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from lm_eval_rag.harness.retrieval.static_documents import WIDTH, embeddings, ti
 from lm_eval_rag.harness.retrieval.static_features import GROUPS, query_features
 from lm_eval_rag.harness.retrieval.static_queries import TIME, QueryTower, base, compressed, save
 
-OFTEN = 5  # examples
-SCALARS = 5.0  # the learning rate of weights over that of offsets, which are summed in WIDTH places
+OFTEN = 5  # minimum number of examples with a feature
+SCALARS = 5.0  # factor of the weights' learning rate over that of the offsets, which have WIDTH components
 
 
 class StaticEncoder:
-    """A query tower over one or several corpora, as :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
+    """A query tower over one or several corpora; see :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
 
     Args:
-        retrievers: One for each corpus; their document towers are used.
-        texts: The inputs of all examples of each corpus: what is often in them is tuned.
+        retrievers: One per corpus; their document towers are used.
+        texts: The inputs of all examples, by corpus; the frequent features in them are trained.
     """
 
     def __init__(self, retrievers: Sequence[Static], texts: Sequence[Sequence[str]], learning_rate: float) -> None:
@@ -38,7 +38,7 @@ class StaticEncoder:
         self.module = _module(self.keys, [retriever.documents for retriever in retrievers])
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Offsets, and the weights of groups and date."""
+        """The offsets, and the weights of groups and date."""
         scalars = [self.module.groups, self.module.time]
         return [
             {"params": [self.module.offsets], "lr": self._rate},
@@ -46,14 +46,14 @@ class StaticEncoder:
         ]
 
     def tower(self) -> QueryTower:
-        """The tower as it is now, compressed to what is stored."""
+        """The current tower, compressed as in the stored file."""
         offsets, groups, time = (
             weight.detach().cpu().numpy() for weight in (self.module.offsets, self.module.groups, self.module.time)
         )
         return compressed(self.keys, offsets, groups, float(np.exp(time)))
 
     def search(self, part: int, texts: list[str], k: int) -> list[list[tuple[int, float]]]:
-        """As the retriever gives it with this tower."""
+        """The retriever's result with the current tower."""
         retriever = self._retrievers[part]
         retriever.tower = self.tower()
         return retriever.search(texts, k)
@@ -64,18 +64,18 @@ class StaticEncoder:
 
 
 def retriever_of(corpus: Corpus) -> Static:
-    """The retriever whose document tower is trained against, with the untrained query tower."""
+    """The retriever with its document tower and the untrained query tower."""
     return Static(corpus, base())
 
 
 def frequent(texts: Sequence[Sequence[str]]) -> Any:
-    """The tagged features in ``OFTEN`` texts or more, uint64, ascending."""
-    found = []
+    """The tagged features that occur in ``OFTEN`` texts or more; uint64, ascending."""
+    tagged = []
     for group in texts:
         features = query_features(group)
         pairs = np.unique(np.stack([features.texts.astype(np.uint64), features.tagged], axis=1), axis=0)
-        found.append(pairs[:, 1])
-    keys, count = np.unique(np.concatenate(found), return_counts=True)
+        tagged.append(pairs[:, 1])
+    keys, count = np.unique(np.concatenate(tagged), return_counts=True)
     return keys[count >= OFTEN]
 
 
@@ -83,7 +83,7 @@ def _module(keys: Any, documents: Sequence[Any]) -> Any:
     import torch
 
     class QueryModule(torch.nn.Module):  # type: ignore[misc]
-        """:meth:`QueryTower.encode`, differentiable."""
+        """A differentiable :meth:`QueryTower.encode`."""
 
         def __init__(self) -> None:
             super().__init__()

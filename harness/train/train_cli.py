@@ -25,9 +25,11 @@ def train_main(argv: Sequence[str], *, build: Build) -> int:
     Raises:
         UserError: Bad input; see :func:`lm_eval_rag.harness.train.retriever.train_retriever`.
     """
-    parser = argparse.ArgumentParser(prog="lm-eval-rag train", description="Tune a retriever or a generator on a task.")
+    parser = argparse.ArgumentParser(
+        prog="lm-eval-rag train", description="Train a retriever, generator or classifier."
+    )
     commands = parser.add_subparsers(dest="what", required=True, metavar="retriever|generator|attributes")
-    commands.add_parser("attributes", help="a classifier of CRAG's questions", add_help=False)
+    commands.add_parser("attributes", help="a classifier of CRAG's questions by attribute", add_help=False)
     if list(argv[:1]) == ["attributes"]:
         from lm_eval_rag.harness.train.classifier_trainer import train_attributes_main
 
@@ -47,30 +49,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     static, dense = STATIC_DEFAULTS, DENSE_DEFAULTS
     add = parser.add_argument
 
-    def number(name: str, kind: type, told: str) -> None:
+    def number(name: str, kind: type, text: str) -> None:
         field = name.replace("-", "_")
-        shown = f"{told} (default: {getattr(static, field)} for static, {getattr(dense, field)} for transformers)"
-        add(f"--{name}", type=kind, help=shown)
+        default = f"(default: {getattr(static, field)} for static, {getattr(dense, field)} for transformers)"
+        add(f"--{name}", type=kind, help=f"{text} {default}")
 
-    add("--task", action="append", required=True, help="whose F_R to learn from; may be given several times")
-    add("--out", type=Path, help="the checkpoint's folder; a run that was cut off goes on there")
+    add("--task", action="append", required=True, help="task whose F_R to train on; may be repeated")
+    add("--out", type=Path, help="folder of the checkpoint (default: in checkpoints/); an interrupted run is resumed")
     add("--encoder", default=STATIC, help="static, a preset of the dense retriever (minilm, ...), a folder or a Hub id")
-    add("--mode", choices=("rgft", "ssft"), default="rgft", help="with rules, or the same without them")
-    add("--lora", action="store_true", default=None, help="tune an adapter (default for transformers)")
-    add("--full", action="store_false", dest="lora", help="tune all weights")
-    number("epochs", int, "times that every example is seen")
-    number("batch-size", int, "examples a step, over all devices")
-    number("learning-rate", float, "at the start; it falls linearly to 0")
-    number("temperature", float, "scores are divided by it")
-    number("hard", int, "hard negatives of BM25 for each example")
-    number("n-rules", int, "rules for a question")
-    number("rows", int, "questions of each task at most")
-    number("latest", int, "oracle documents of a question and a rule at most, the last ones")
-    number("dev", int, "questions of each task held out to choose the checkpoint")
-    number("eval-every", int, "epochs between two looks at them")
+    add("--mode", choices=("rgft", "ssft"), default="rgft", help="with rules (rgft) or without (ssft)")
+    add("--lora", action="store_true", default=None, help="train a LoRA adapter (default for transformers)")
+    add("--full", action="store_false", dest="lora", help="train all weights")
+    number("epochs", int, "number of epochs")
+    number("batch-size", int, "examples per step, over all devices")
+    number("learning-rate", float, "initial learning rate, which decays linearly to 0")
+    number("temperature", float, "temperature of the loss")
+    number("hard", int, "BM25's hard negatives per example")
+    number("n-rules", int, "maximum rules per question")
+    number("rows", int, "maximum training questions per task")
+    number("latest", int, "maximum oracle documents per question and rule, the last ones")
+    number("dev", int, "held-out questions per task, to select the checkpoint")
+    number("eval-every", int, "epochs between two evaluations on the held-out questions")
     number("lora-rank", int, "rank of the adapter")
-    add("--device", choices=("cpu",), help="(default: a GPU where there is one)")
-    add("--seed", type=int, default=0)
+    add("--device", choices=("cpu",), help="cpu (default: a GPU if there is one)")
+    add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
 
 
 def train_retriever_main(args: argparse.Namespace, build: Build) -> int:
@@ -90,9 +92,9 @@ def train_retriever_main(args: argparse.Namespace, build: Build) -> int:
 
 
 def read_settings(args: argparse.Namespace) -> Settings:
-    """What the options say, over the defaults of the kind of encoder."""
+    """The settings: the defaults of the kind of encoder, replaced by the given options."""
     defaults = STATIC_DEFAULTS if args.encoder == STATIC else DENSE_DEFAULTS
-    given = {field.name: getattr(args, field.name) for field in fields(Settings)}
+    overrides = {field.name: getattr(args, field.name) for field in fields(Settings)}
     if not args.encoder:
-        raise UserError("--encoder '' is not allowed: give static, a preset, a folder or a Hub id.")
-    return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+        raise UserError("--encoder '' is not allowed. Give static, a preset, a folder or a Hub id.")
+    return replace(defaults, **{name: value for name, value in overrides.items() if value is not None})

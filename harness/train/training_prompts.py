@@ -1,11 +1,11 @@
-"""The prompts that a generator is tuned on: those that the method itself sends for the questions of F_G.
+"""The training prompts of a generator: those that the method itself sends for the questions of F_G.
 
-The method runs through the driver, over the same retriever and rule bank as in an evaluation; only its Generate is
-served by a recorder. So prompts of training and of inference are equal byte for byte, and a prompt that is too long
-drops its lowest-ranked documents as it would there.
+The method runs in the driver with the same retriever and rule bank as in an evaluation; only Generate is served by a
+recorder. So the prompts of training and inference are equal byte for byte, and a prompt that is too long drops its
+lowest-ranked documents in the same way.
 
-Of several gold answers the one is learnt that the best-ranked document in the prompt states; where no document states
-one, the first. The paper does not say.
+If a question has several gold answers, the target is the one that the best-ranked document in the prompt states, or the
+first if no document states one. The paper does not say.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from lm_eval_rag.harness.generators.fit import Fitted, fit
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A row of F_G: a question of a task, and its gold answers."""
+class GeneratorQuestion:
+    """A question of F_G with its task and gold answers."""
 
     task: str
     query: Query
@@ -39,15 +39,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A question with the prompt that the method sends for it.
+    """A question with the method's prompt.
 
     Args:
-        answer: The gold answer that is learnt.
-        dropped: Documents left out for want of room.
-        version: Of the prompt's wording.
+        answer: The target: one of the gold answers.
+        dropped: Number of documents that did not fit.
+        version: Version of the prompt's wording.
     """
 
-    question: Question
+    question: GeneratorQuestion
     prompt: str
     answer: str
     dropped: int
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(slots=True)
 class Recorder:
-    """Serves Generate with an empty text and keeps each prompt, by query, as it would have been sent."""
+    """Serves Generate with an empty text and records each prompt, by query, as it would have been sent."""
 
     generator: Generator
     max_tokens: int
@@ -66,14 +66,14 @@ class Recorder:
     sent: dict[Query, tuple[Prompt, Fitted]] = field(default_factory=dict)
 
     def serve(self, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
-        """An empty text for each ask; a CallError where not even a prompt without documents fits."""
+        """An empty text for each ask; a CallError if the prompt does not fit even without documents."""
         return [self._record(query, ask) for query, ask in asked]
 
     def _record(self, query: Query, ask: Generate) -> Served | CallError:
         if not isinstance(ask.prompt, Prompt) or query in self.sent:
             raise UserError(
-                "Training needs a method that generates once, from instruction, documents, rules and question (as "
-                "rulerag_ft and standard_rag do); this one does not. Give another --method."
+                "Training needs a method that generates once per question, with a Prompt, such as rulerag_ft and "
+                "standard_rag. Give another --method."
             )
         fitted = fit(ask.prompt, self.generator, self.max_tokens, self.limit)
         if isinstance(fitted, CallError):
@@ -82,40 +82,40 @@ class Recorder:
         return Served(("",), Step("Generate", fitted.text, "", fitted.tokens, dropped_passages=fitted.dropped))
 
 
-def read_questions(task: str, corpus_id: str) -> list[Question]:
-    """All of a task's F_G.
+def read_questions(task: str, corpus_id: str) -> list[GeneratorQuestion]:
+    """The whole F_G of a task.
 
     Raises:
-        UserError: It has none.
+        UserError: The task has none.
     """
     corpus = open_corpus(corpus_id)
     assert corpus.folder is not None
     table = read_parquet(corpus.folder / "generator_train.parquet", ("id", "text", "time", "answers"))
     if not table.num_rows:
         raise UserError(
-            f"{task} has no generator training rows (F_G): generator_train.parquet in {corpus.folder} is empty. Give "
-            "--task a set that has some, such as ruleqa_i."
+            f"{task} has no generator training data (F_G): generator_train.parquet in {corpus.folder} is empty. Give "
+            "a --task with F_G, such as ruleqa_i."
         )
     return [
-        Question(task, Query(row["id"], row["text"], row["time"], corpus_id), tuple(row["answers"]))
+        GeneratorQuestion(task, Query(row["id"], row["text"], row["time"], corpus_id), tuple(row["answers"]))
         for row in table.to_pylist()
     ]
 
 
 def split(
-    questions: Sequence[Question], *, rows: int | None, dev: int, seed: int
-) -> tuple[list[Question], list[Question]]:
-    """Training and dev questions, disjoint, drawn by a seed.
+    questions: Sequence[GeneratorQuestion], *, rows: int | None, dev: int, seed: int
+) -> tuple[list[GeneratorQuestion], list[GeneratorQuestion]]:
+    """Disjoint training and dev questions, drawn by the seed.
 
     Args:
-        rows: The most training questions; None for all.
-        dev: Dev questions, at most a tenth of all and at least one. They depend on the seed and not on ``rows``.
+        rows: Maximum number of training questions; None for all.
+        dev: Number of dev questions, at most a tenth of all and at least one. They do not depend on ``rows``.
 
     Raises:
         UserError: Fewer than two questions.
     """
     if len(questions) < 2:
-        raise UserError(f"{len(questions)} row of F_G is too few: at least one to learn from and one to look at.")
+        raise UserError(f"F_G has {len(questions)} question, but training needs at least two. Give another --task.")
     drawn = random.Random(seed).sample(questions, len(questions))
     held = max(1, min(dev, len(drawn) // 10))
     return drawn[held:][:rows], drawn[:held]
@@ -124,18 +124,18 @@ def split(
 def build_rows(
     method: Callable[[Query], Plan[Answer]],
     corpora: Corpora,
-    questions: Sequence[Question],
+    questions: Sequence[GeneratorQuestion],
     generator: Generator,
     *,
     max_tokens: int,
     limit: int | None = None,
 ) -> list[Row]:
-    """The method's prompt for every question, in order, without those that do not fit even without documents.
+    """The method's prompt for every question, in order; prompts that do not fit even without documents are left out.
 
     Args:
-        generator: Tells how many tokens a prompt has and how many there is room for; it does not generate.
-        max_tokens: Of an answer, as in the evaluation.
-        limit: The most tokens of a prompt, beside the model's own context.
+        generator: Counts tokens and knows the model's context; it does not generate.
+        max_tokens: Limit of an answer, as in the evaluation.
+        limit: Maximum number of tokens of a prompt; the model's context is a further limit.
     """
     recorder, journal = Recorder(generator, max_tokens, limit), Journal(None)
     backends: dict[type, Any] = {
@@ -163,7 +163,7 @@ def build_rows(
 
 
 def choose(answers: Sequence[str], passages: Sequence[Passage]) -> str:
-    """The gold answer that the best-ranked passage states (as its object, or anywhere in a free text), or the first."""
+    """The gold answer that the best-ranked passage states (as object, or anywhere in a free text), else the first."""
     for passage in passages:
         for answer in answers:
             if answer == passage.fact[2] if passage.fact else answer in passage.text:

@@ -1,4 +1,4 @@
-"""Web pages to references (Hybrid RAG, arXiv:2408.05141, section 4.1): text, tables, chunks, the best of them.
+"""From web pages to text, tables and chunks (Hybrid RAG, arXiv:2408.05141, section 4.1).
 
-A page is hostile until it was read: see :mod:`lm_eval_rag.harness.web.reader` for how time and memory are bounded.
+Any page may be hostile: :mod:`lm_eval_rag.harness.web.reader` limits the time and memory of reading one.
 """

@@ -1,9 +1,10 @@
-"""Sentences to chunks (section 4.1, Table 5 "Chunk Size 200 x 3").
+"""From sentences to chunks (section 4.1, Table 5 "Chunk Size 200 x 3").
 
-A sentence over ``max_sentence`` is cut; a question and what follows it are one chunk of up to ``max_sentence * group``;
-other sentences go in groups of ``group``, which end where a question begins, since they would not be neighbours else.
-The paper gives no unit; it is characters here. Its test takes any sentence for a question that ends with "?" or begins
-with the letters of a question word; here they must be the whole word ("Island" is none, "Is" is).
+A sentence longer than ``max_sentence`` is cut. A question and the sentences after it are one chunk of up to
+``max_sentence * group``. Other sentences form groups of ``group``; a group ends where a question begins, so that a
+chunk holds neighbouring sentences only. The paper gives no unit; here it is characters. In the paper a sentence is a
+question if it ends with "?" or begins with the letters of a question word; here it must be the whole word ("Is", not
+"Island").
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ def is_question(sentence: str) -> bool:
 
 
 def chunks(sentences: Iterable[str], *, max_sentence: int = MAX_SENTENCE, group: int = GROUP) -> list[str]:
-    """Chunks in the order of their sentences; every sentence is in exactly one.
+    """Chunks in the order of their sentences; every sentence is in exactly one chunk.
 
     Args:
         sentences: Without blank ones.
-        max_sentence: Characters of a sentence that are kept, 1 or more.
-        group: Sentences in a chunk without a question, 1 or more.
+        max_sentence: Limit of characters of a sentence, 1 or more.
+        group: Limit of sentences in a chunk without a question, 1 or more.
 
     Returns:
         Chunks, each of at most ``max_sentence * group`` characters, spaces between sentences not counted.
@@ -41,16 +42,16 @@ def chunks(sentences: Iterable[str], *, max_sentence: int = MAX_SENTENCE, group:
         UserError: A value below 1.
     """
     longest = at_least("max_sentence", max_sentence) * at_least("group", group)
-    found: list[list[str]] = []
-    room, asked = 0, False  # of the last chunk: sentences or characters that still fit, and whether a question opens it
+    groups: list[list[str]] = []
+    room, question = 0, False  # of the last chunk: sentences or characters that still fit, and if it has a question
     for sentence in sentences:
         short = sentence[:max_sentence].rstrip()
-        cost = len(short) if asked else 1
-        if cost <= room and (asked or not is_question(short)):
-            found[-1].append(short)
+        cost = len(short) if question else 1
+        if cost <= room and (question or not is_question(short)):
+            groups[-1].append(short)
             room -= cost
             continue
-        asked = is_question(short)
-        found.append([short])
-        room = longest - len(short) if asked else group - 1
-    return [" ".join(chunk) for chunk in found]
+        question = is_question(short)
+        groups.append([short])
+        room = longest - len(short) if question else group - 1
+    return [" ".join(chunk) for chunk in groups]

@@ -1,14 +1,14 @@
 """The main text and the tables of a page, by two extractors behind one interface.
 
-``faithful``: trafilatura, and BeautifulSoup where it finds nothing, as published (section 4.1, appendix C). Tables
-never stand in its text. Departures: BeautifulSoup reads with lxml, not with Python's parser, and tables are read by
-:mod:`lm_eval_rag.harness.web.markup` for both extractors.
+``faithful``: trafilatura, or BeautifulSoup if that finds nothing, as published (section 4.1, appendix C). Its text has
+no tables. Departures: BeautifulSoup uses lxml, not Python's parser, and :mod:`lm_eval_rag.harness.web.markup` reads the
+tables for both extractors.
 
-``fast``: resiliparse's main content, and the whole page's text where that is too little. Tables that only lay out a
-page stay text.
+``fast``: resiliparse's main content, or the text of the whole page if that is too short. Tables that are only used for
+layout stay in the text.
 
-These run without bounds on time and memory, and parsers of hostile pages can crash: use
-:class:`lm_eval_rag.harness.web.reader.PageReader`, which runs them in a process of its own.
+Nothing here limits time and memory, and hostile pages can crash the parsers: use
+:class:`lm_eval_rag.harness.web.reader.PageReader`, which runs them in a guarded process.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.web.clean import NUMBERS, squeeze
 from lm_eval_rag.harness.web.markup import take_tables
 
-LITTLE, SHARE = 1000, 10  # main content shorter than both is little: characters, and one in so many of the page's text
-PLAIN = 250_000  # characters of a page that ``plain`` reads: 0.2 s at most
+LITTLE, SHARE = 1000, 10  # main content is too short if below so many characters and 1/10 of the page's text
+PLAIN = 250_000  # characters that ``plain`` reads, in at most 0.2 s
 PAGES = (
     "<p>A short page.</p>",
     "<table><tr><td>1</td><td>2</td></tr></table><p>A page with a table.</p>",
     f"<article>{'<p>A page with paragraphs, each of which is a sentence of some length.</p>' * 9}</article>",
 )
 UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "textarea", "title"})
-MISFITS = (  # what parsers were seen to raise, or could, on broken input
+PARSER_ERRORS = (  # that parsers raise, or could raise, for broken input
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError,
 )  # fmt: skip
@@ -38,13 +38,13 @@ MISFITS = (  # what parsers were seen to raise, or could, on broken input
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What was read of a page.
+    """Text and tables of a page.
 
     Args:
-        text: Its main text, one paragraph a line, without tables; "" when there is none.
-        tables: Its tables in Markdown, in order, each with the page's name above once a reader has seen it.
-        extractor: What gave the text: trafilatura, beautifulsoup, resiliparse, whole page, plain; or none.
-        notes: Every fallback that was taken and every cut that was made, by name.
+        text: Its main text, one paragraph per line, without tables; "" if there is none.
+        tables: Its tables in Markdown, in order; a reader puts the page's name above each.
+        extractor: Source of the text: trafilatura, beautifulsoup, resiliparse, whole page, plain; or none.
+        notes: Names of all fallbacks and cuts.
     """
 
     text: str
@@ -53,14 +53,14 @@ class PageText:
     notes: tuple[str, ...] = ()
 
 
-Found = tuple[str, str]  # text, what gave it
+Extracted = tuple[str, str]  # text and its source
 
 
 def extract(html: str, extractor: str) -> PageText:
-    """The text and tables of a page; what a parser refuses is left to the next, and noted.
+    """The text and tables of a page; if a parser fails, the next one is tried, with a note.
 
     Args:
-        html: The page, as :func:`lm_eval_rag.harness.web.clean.clean` leaves it.
+        html: The page, cleaned by :func:`lm_eval_rag.harness.web.clean.clean`.
         extractor: A name in ``EXTRACTORS``.
 
     Raises:
@@ -75,22 +75,22 @@ def extract(html: str, extractor: str) -> PageText:
     rest = html
     try:
         rest, tables, notes = take_tables(html, layout=layout)
-    except MISFITS:
+    except PARSER_ERRORS:
         notes = ("tables failed",)
     for name, attempt in attempts.items():
         try:
-            text, by = attempt(rest if layout else html)
-        except MISFITS:
+            text, source = attempt(rest if layout else html)
+        except PARSER_ERRORS:
             notes += (f"{name} failed",)
             continue
         if text:
-            return PageText(text, tuple(tables), by, notes)
+            return PageText(text, tuple(tables), source, notes)
         notes += (f"{name} found nothing",)
     return PageText("", tuple(tables), "none", notes)
 
 
 def load(extractor: str) -> None:
-    """Import all that an extractor may need, by using it, so that no page pays for it.
+    """Import everything that an extractor may need, by using it, so that the first page does not take longer.
 
     Raises:
         ModuleNotFoundError: A package of the extra ``web`` is missing.
@@ -101,8 +101,8 @@ def load(extractor: str) -> None:
             attempt(page)
 
 
-def plain(html: str) -> Found:
-    """The text of a page's first 250,000 characters without tags, in linear time, for what nothing else can read."""
+def plain(html: str) -> Extracted:
+    """The text of a page's first 250,000 characters without tags, in linear time, for pages that no parser can read."""
     parts, within = list[str](), ""
     for piece in html[:PLAIN].split("<"):
         tag, _, text = piece.partition(">")
@@ -116,14 +116,14 @@ def plain(html: str) -> Found:
     return squeeze(unescape(NUMBERS.sub(" ", " ".join(parts)))), "plain"
 
 
-def _trafilatura(html: str) -> Found:
+def _trafilatura(html: str) -> Extracted:
     import trafilatura
 
     text = trafilatura.extract(html, include_tables=False, include_comments=False)
     return squeeze(text or ""), "trafilatura"
 
 
-def _beautifulsoup(html: str) -> Found:
+def _beautifulsoup(html: str) -> Extracted:
     import bs4
 
     soup = bs4.BeautifulSoup(html, "lxml")
@@ -132,7 +132,7 @@ def _beautifulsoup(html: str) -> Found:
     return squeeze(soup.get_text("\n", strip=True)), "beautifulsoup"
 
 
-def _resiliparse(html: str) -> Found:
+def _resiliparse(html: str) -> Extracted:
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
@@ -146,8 +146,8 @@ def _resiliparse(html: str) -> Found:
     return main, "resiliparse"
 
 
-Attempts = dict[str, Callable[[str], Found]]
-# name -> whether tables that only lay out a page stay text, and what is tried in turn
+Attempts = dict[str, Callable[[str], Extracted]]
+# name -> whether tables used for layout stay in the text, and the parsers in order
 EXTRACTORS: dict[str, tuple[bool, Attempts]] = {
     "faithful": (False, {"trafilatura": _trafilatura, "beautifulsoup": _beautifulsoup}),
     "fast": (True, {"resiliparse": _resiliparse}),

@@ -1,10 +1,10 @@
-"""Tables to Markdown, as in appendix C of the paper, with these departures:
+"""Tables in Markdown, as in appendix C of the paper, with these departures:
 
-- a cell that spans columns or rows stands in each of them, except that one which is as wide as the table stands once;
+- a cell that spans columns or rows is repeated in each of them, but a cell as wide as the table is there once;
 - rows are padded to one width, and empty rows and columns are dropped;
-- "|" within a cell is escaped, words of neighbouring elements stay apart, and a caption is kept.
+- "|" in a cell is escaped, words of neighbouring elements are separated, and a caption is kept.
 
-As there, the first row is the head, the page's name stands above, and a table without text is dropped.
+As in the paper, the first row is the header, the page's name is above, and a table without text is dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_TABLE_LENGTH = 4000  # Table 5; its code counts characters
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell as written: its text on one line, the columns it spans, and the rows (0: all that follow)."""
+    """A cell: its text on one line, and the columns and rows that it spans (0 rows: all that follow)."""
 
     text: str
     columns: int = 1
@@ -27,7 +27,7 @@ class Cell:
 
 
 def markdown(rows: Sequence[Sequence[Cell]], caption: str = "") -> str:
-    """The table in Markdown; "" if it has no text. At most ``MAX_ROWS`` x ``MAX_COLUMNS`` are kept."""
+    """The table in Markdown, at most ``MAX_ROWS`` x ``MAX_COLUMNS``; "" if it has no text."""
     grid = _without_blanks(_grid(rows))
     if not any(character not in "|-" for row in grid for text in row for character in text):
         return ""
@@ -42,7 +42,7 @@ def named(table: str, name: str) -> str:
 
 
 def shorten(tables: Iterable[str], limit: int = MAX_TABLE_LENGTH) -> str:
-    """Tables joined by blank lines, cut to ``limit`` characters after the last row that is whole."""
+    """Tables with blank lines between them, cut to ``limit`` characters after the last whole row."""
     text = "\n\n".join(tables)
     if len(text) <= limit:
         return text
@@ -51,8 +51,8 @@ def shorten(tables: Iterable[str], limit: int = MAX_TABLE_LENGTH) -> str:
 
 
 def _grid(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """Every place of the table with its text; rows of one width. Where spans overlap, the earlier cell stays."""
-    below: dict[int, tuple[str, int]] = {}  # column -> (text, rows it still spans)
+    """The text of every cell, in rows of one width. Where spans overlap, the earlier cell wins."""
+    below: dict[int, tuple[str, int]] = {}  # column -> (text, rows that it still spans)
     grid: list[list[str]] = []
     for number, row in enumerate(rows[:MAX_ROWS]):
         left = len(rows) - number
@@ -83,5 +83,5 @@ def _without_blanks(grid: list[list[str]]) -> list[list[str]]:
 
 
 def _once(row: list[str]) -> list[str]:
-    """A row that one text fills, which spans the table as a title does, with the text in its first place alone."""
+    """A row with the same text in every cell is a title that spans the table: the text stays in the first cell only."""
     return [row[0], *[""] * (len(row) - 1)] if len(set(row)) == 1 else row

@@ -1,11 +1,11 @@
 """Tables out of a page's HTML, in document order.
 
-Resiliparse (Lexbor, an HTML5 parser) repairs the page and writes it down again, well formed, so that one pass over
-that, without recursion, reads its tables; visiting their nodes takes up to ten times as long. A nested table is a table
-of its own and no part of the outer one's cells.
+Resiliparse (Lexbor, an HTML5 parser) repairs the page and writes it again as well-formed HTML. One pass over this,
+without recursion, reads the tables; visiting the nodes of the tree takes up to ten times as long. A nested table is a
+separate table and not part of the outer table's cells.
 
-With ``layout``, a table that only lays out the page (``role=presentation``, a single cell with text, or a cell as long
-as an article) is left where it is, so that its words stay text. Without, it is a table like any other, as published.
+With ``layout``, a table that is only used for layout (``role=presentation``, a single cell with text, or a cell as long
+as an article) stays in the text. Without, it is a table like any other, as published.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ INLINE = {
     *("strong", "sub", "sup", "tt", "u", "var", "wbr"),
 }
 MAX_TOKENS = 300_000  # tags and texts in all tables of a page
-ARTICLE = 1500  # characters of a cell that is no datum
+ARTICLE = 1500  # characters of a cell that is an article, not data
 
 
 @dataclass(slots=True)
 class Open:
-    """A table while it is read: where it begins, its rows so far, and the parts of the cell or caption that is open."""
+    """A table while it is read: its position, its rows so far, and the parts of the open cell or caption."""
 
     begin: int
     presentation: bool
@@ -62,7 +62,7 @@ class Open:
     caption: str = ""
 
     def start(self, tag: str, attributes: str) -> None:
-        """An element of this table begins, or one that is no cell ends."""
+        """An element of this table begins, or an element other than a cell ends."""
         if tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th", "caption"):
@@ -87,23 +87,23 @@ class Open:
 
     @property
     def lays_out(self) -> bool:
-        """Whether it is no table of data."""
+        """Whether it is only used for layout."""
         texts = self.texts
         return self.presentation or len(texts) == 1 or any(len(text) > ARTICLE for text in texts)
 
 
 @dataclass(slots=True)
 class Reading:
-    """One pass over well-formed HTML: the tables that have ended, and what is to be cut out of the page."""
+    """One pass over well-formed HTML: the finished tables, and what must be cut out of the page."""
 
     layout: bool
     left: int = MAX_TOKENS
-    found: list[Open] = field(default_factory=list)
+    tables: list[Open] = field(default_factory=list)
     cuts: list[tuple[int, int]] = field(default_factory=list)
     stack: list[Open] = field(default_factory=list)
 
     def read(self, html: str, begin: int) -> int:
-        """Read the outermost table that begins there; where it ends."""
+        """Read the outermost table that begins at ``begin``; returns its end."""
         for match in TOKEN.finditer(html, begin):
             self.left -= 1
             if not self.left:
@@ -124,19 +124,19 @@ class Reading:
         return len(html)
 
     def _end(self, end: int) -> None:
-        """The innermost table ends; where it is layout within a cell, its words are the cell's."""
+        """The innermost table ends; the words of a layout table inside a cell become part of the cell."""
         table = self.stack.pop()
         if not (self.layout and table.lays_out):
             while self.cuts and self.cuts[-1][0] >= table.begin:
                 self.cuts.pop()
             self.cuts.append((table.begin, end))
-            self.found.append(table)
+            self.tables.append(table)
         elif self.stack and self.stack[-1].parts is not None:
             self.stack[-1].parts.append(f" {' '.join(table.texts)} ".replace("&", "&amp;"))
 
 
 def take_tables(html: str, *, layout: bool) -> tuple[str, list[str], tuple[str, ...]]:
-    """A page without its tables, these in Markdown, and a note if not all was read.
+    """A page without its tables, the tables in Markdown, and a note if they were cut.
 
     Raises:
         ValueError: The parser refuses the page.
@@ -153,6 +153,6 @@ def take_tables(html: str, *, layout: bool) -> tuple[str, list[str], tuple[str, 
     ends = [0, *(end for _, end in reading.cuts)]
     begins = [*(begin for begin, _ in reading.cuts), len(html)]
     rest = " ".join(html[a:b] for a, b in zip(ends, begins, strict=True))
-    ordered = sorted(reading.found, key=lambda table: table.begin)
-    written = [markdown(table.rows, table.caption) for table in ordered]
-    return rest, [text for text in written if text], ("tables cut",) if reading.left <= 0 else ()
+    ordered = sorted(reading.tables, key=lambda table: table.begin)
+    texts = [markdown(table.rows, table.caption) for table in ordered]
+    return rest, [text for text in texts if text], ("tables cut",) if reading.left <= 0 else ()

@@ -1,15 +1,16 @@
-"""Sentences of a text, by Blingfire, as published."""
+"""Sentences of a text, split by Blingfire as published."""
 
 from __future__ import annotations
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.extras import install_line
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text in order, without blank ones, each on one line.
 
-    As published the whole text is segmented at once, so that a heading or an item of a list without a full stop joins
-    what follows.
+    As published, the whole text is split at once, so that a heading or a list item without a full stop is joined to the
+    next sentence.
 
     Raises:
         UserError: blingfire is not installed.
@@ -18,7 +19,7 @@ def sentences(text: str) -> list[str]:
         from blingfire import text_to_sentences
     except ImportError as error:
         raise UserError(
-            f'Sentences need blingfire ({error}). Install what reading needs: pip install "lm-eval-rag[web]".'
+            f"Sentences need blingfire ({error}). Install what reading needs: {install_line('web')}"
         ) from None
-    found = (line.strip() for line in text_to_sentences(text).split("\n"))
-    return [sentence for sentence in found if sentence]
+    lines = (line.strip() for line in text_to_sentences(text).split("\n"))
+    return [line for line in lines if line]

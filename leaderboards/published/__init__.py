@@ -1,4 +1,4 @@
-"""What papers print, as tables of numbers with their source: see the README in this folder."""
+"""Numbers that papers print, with their source: see the README in this folder."""
 
 from __future__ import annotations
 

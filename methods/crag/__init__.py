@@ -1,1 +1,1 @@
-"""The modules of CRAG's hybrid system (arXiv:2408.05141), each a plan on a switch of its own."""
+"""The modules of CRAG's hybrid system (arXiv:2408.05141), each a plan that can be switched off."""

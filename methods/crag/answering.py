@@ -1,4 +1,4 @@
-"""From references to an answer: the reasoning form with its summariser, or a prompt for the answer alone."""
+"""From references to an answer: by the reasoning form with its summariser, or by a prompt for the answer alone."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
+from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.reasoning import read_reasoning, reason
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
-from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How it is answered.
+class AnswerSettings:
+    """How a question is answered.
 
     Args:
-        reasoning: In the form; else with the answer alone.
-        refined: The refined prompt for the answer alone; else the official baseline's.
-        false_premise: Whether a false premise is looked for.
-        reasoning_tokens: The most tokens of a reply in the form.
-        answer_tokens: The most tokens of an answer alone.
-        wording: A TOML file with other prompts.
+        reasoning: Use the reasoning form; otherwise ask for the answer alone.
+        refined: Without the form, use the refined prompt; otherwise that of the official baseline.
+        false_premise: Look for a false premise.
+        reasoning_tokens: Limit of tokens of a reply in the form.
+        answer_tokens: Limit of tokens of an answer alone.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
 
     reasoning: bool = True
@@ -31,37 +31,43 @@ class Manner:
     false_premise: bool = True
     reasoning_tokens: int = 512
     answer_tokens: int = 75
-    wording: str | None = None
+    prompt_file: str | None = None
 
 
-def answered(query: Query, found: References, notes: list[str], manner: Manner) -> Plan[Answer]:
-    """The answer that references lead to.
+def baseline_settings(answer_tokens: int, prompt_file: str | None) -> AnswerSettings:
+    """Those of the three official baselines: their prompt, and nothing else."""
+    return AnswerSettings(False, False, False, answer_tokens=answer_tokens, prompt_file=prompt_file)
+
+
+def answer_from(query: Query, references: References, notes: list[str], settings: AnswerSettings) -> Plan[Answer]:
+    """The answer from the references.
 
     Args:
-        notes: Takes ``answer unread`` where the form is broken, so that the summariser is asked, and ``false premise
-            unread`` where only that field is.
+        notes: Gets ``answer unparsed`` if the reply is not in the form, so that the summariser is asked, and ``false
+            premise unparsed`` if only that field is missing.
     """
-    if not manner.reasoning:
-        return settle((yield from _plainly(query, found, manner)), found, notes)
+    if not settings.reasoning:
+        return settle((yield from _answer_alone(query, references, settings)), references, notes)
     reply = yield from reason(
         query,
-        found.passages(),
-        false_premise=manner.false_premise,
-        max_tokens=manner.reasoning_tokens,
-        wording=manner.wording,
+        references.passages(),
+        false_premise=settings.false_premise,
+        max_tokens=settings.reasoning_tokens,
+        prompt_file=settings.prompt_file,
     )
-    read = read_reasoning(reply)
-    if read is None:
-        notes.append("answer unread")
-        text = yield from summarise(query, reply, max_tokens=manner.answer_tokens, wording=manner.wording)
-        return settle(text, found, notes)
-    if manner.false_premise and read.false_premise is None:
-        notes.append("false premise unread")
-    return settle(read.answer, found, notes, invalid=manner.false_premise and read.false_premise)
+    reasoned = read_reasoning(reply)
+    if reasoned is None:
+        notes.append("answer unparsed")
+        summary = summarise(query, reply, max_tokens=settings.answer_tokens, prompt_file=settings.prompt_file)
+        return settle((yield from summary), references, notes)
+    if settings.false_premise and reasoned.false_premise is None:
+        notes.append("false premise unparsed")
+    return settle(reasoned.answer, references, notes, invalid=settings.false_premise and reasoned.false_premise)
 
 
-def _plainly(query: Query, found: References, manner: Manner) -> Plan[str]:
-    name = "baseline" if not manner.refined else "refined_false_premise" if manner.false_premise else "refined"
-    shown = prompt(name, asked(query), found.passages(), wording=manner.wording)
+def _answer_alone(query: Query, references: References, settings: AnswerSettings) -> Plan[str]:
+    refined = "refined_false_premise" if settings.false_premise else "refined"
+    name = refined if settings.refined else "baseline"
+    shown = prompt(name, question_text(query), references.passages(), prompt_file=settings.prompt_file)
     stop = ("\n\n\n", END)
-    return one_line((yield from generate(shown, temperature=0.0, max_tokens=manner.answer_tokens, stop=stop)))
+    return one_line((yield from generate(shown, temperature=0.0, max_tokens=settings.answer_tokens, stop=stop)))

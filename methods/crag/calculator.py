@@ -1,38 +1,38 @@
-"""Numerical calculator (section 4.3): the model writes expressions, and something that can reckon reckons.
+"""Numerical calculator (section 4.3): the model writes expressions, and a program calculates them.
 
-The paper evaluates them as Python; here they are parsed by :mod:`lm_eval_rag.harness.core.calculate`, and what is no
-expression of its grammar is dropped and counted. Equal expressions are reckoned once. The model sees all that was
-found, the graph's facts too.
+The paper evaluates them as Python. Here :mod:`lm_eval_rag.harness.core.calculate` calculates them without executing
+anything; expressions that it refuses are dropped and counted. Equal expressions are calculated once. The model sees all
+references so far, including facts of the knowledge graph.
 """
 
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import calculate, sample
 from lm_eval_rag.harness.core.types import Plan, Query
+from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import code_line
-from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
 NOTHING = {"", '""', "''", "none", "null", "n/a"}
 
 
 def calculations(
-    query: Query, found: References, notes: list[str], *, samples: int, temperature: float, wording: str | None
+    query: Query, references: References, notes: list[str], *, samples: int, temperature: float, prompt_file: str | None
 ) -> Plan[tuple[str, ...]]:
-    """``expression = value`` of each distinct expression that has a value.
+    """``expression = value`` for each distinct expression that has a value.
 
     Args:
-        notes: Takes ``calculation refused: <reason>`` for each that has none.
-        samples: Expressions that the model writes.
+        notes: Gets ``calculation refused: <reason>`` for each expression without a value.
+        samples: Number of expressions that the model writes.
     """
-    shown = prompt("calculator", asked(query), found.passages(), wording=wording)
+    shown = prompt("calculator", question_text(query), references.passages(), prompt_file=prompt_file)
     replies = yield from sample(shown, samples, temperature, max_tokens=96, stop=("\n\n\n", END))
-    lines = dict.fromkeys(code_line(reply) for reply in replies)
+    expressions = dict.fromkeys(code_line(reply) for reply in replies)
     results = []
-    for line in (line for line in lines if line.lower() not in NOTHING):
-        result = yield from calculate(line)
+    for expression in (line for line in expressions if line.lower() not in NOTHING):
+        result = yield from calculate(expression)
         if result.refused:
             notes.append(f"calculation refused: {result.refused}")
         else:
-            results.append(f"{line} = {result.value}")
+            results.append(f"{expression} = {result.value}")
     return tuple(results)

@@ -1,33 +1,32 @@
-"""LLM knowledge extractor (section 4.4): what the model itself knows, as one more reference, which may be wrong.
+"""LLM knowledge extractor (section 4.4): the model's own knowledge as one more reference, which may be wrong.
 
-As published it is asked once, greedily, to reason and to look for a false premise. Where it does not know, nothing is
-added (the paper adds that too); where its form is broken, the reply is added as it is, cut.
+As published, the model is asked once, with greedy decoding, to reason and to look for a false premise. If it does not
+know, nothing is added (the paper adds that too). A reply that is not in the form is added as it is, cut.
 """
 
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Plan, Query
-from lm_eval_rag.harness.scoring.case import declines
+from lm_eval_rag.harness.scoring.case import is_missing
+from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
-from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
-LONGEST = 1_000  # characters of it that are shown
+LONGEST = 1_000  # characters that become a reference
 
 
-def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, wording: str | None) -> Plan[str]:
-    """The answer from memory with its reasoning; "" where the model does not know.
+def own_knowledge(query: Query, notes: list[str], *, max_tokens: int, prompt_file: str | None) -> Plan[str]:
+    """The model's answer without references, with its reasoning; "" if it does not know.
 
     Args:
-        notes: Takes ``knowledge unread`` where the form is broken.
+        notes: Gets ``knowledge unparsed`` if the reply is not in the form.
     """
-    reply = yield from generate(
-        prompt("knowledge", asked(query), wording=wording), temperature=0.0, max_tokens=max_tokens, stop=(END,)
-    )
-    read = read_reasoning(reply)
-    if read is None:
-        notes.append("knowledge unread")
-        return "" if declines(reply) else " ".join(reply.split())[:LONGEST]
-    if declines(read.answer):
+    shown = prompt("knowledge", question_text(query), prompt_file=prompt_file)
+    reply = yield from generate(shown, temperature=0.0, max_tokens=max_tokens, stop=(END,))
+    reasoned = read_reasoning(reply)
+    if reasoned is None:
+        notes.append("knowledge unparsed")
+        return "" if is_missing(reply) else " ".join(reply.split())[:LONGEST]
+    if is_missing(reasoned.answer):
         return ""
-    return f"{read.answer} (reasoning: {read.reasoning})"[:LONGEST]
+    return f"{reasoned.answer} (reasoning: {reasoned.reasoning})"[:LONGEST]

@@ -1,9 +1,8 @@
-"""Knowledge-graph module (section 4.5): three ways from a question to facts.
+"""Knowledge-graph module (section 4.5): two ways from a question to facts.
 
-``rules``: the model names the domain and what is asked about, rules build the calls (the published baseline, which the
-submitted system uses). ``calls``: the model writes function calls as JSON. ``query``: it writes one line of the query
-language of :mod:`lm_eval_rag.harness.kg.query`. Whatever it writes is checked before it runs, and a call that fails is
-counted and left out.
+``rules``: the model names the domain and the entities, and rules build the calls (the published baseline, which the
+submitted system uses). ``calls``: the model writes function calls as JSON. Every call is checked before it runs; a call
+that fails is counted and left out.
 """
 
 from __future__ import annotations
@@ -11,45 +10,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import generate, has_graph
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
 from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls
-from lm_eval_rag.harness.kg.evaluate import run_query
-from lm_eval_rag.harness.kg.facts import Fact, Found
+from lm_eval_rag.harness.kg.facts import GraphFacts
 from lm_eval_rag.harness.kg.functions import DOMAINS
-from lm_eval_rag.harness.kg.tree import QueryError
+from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.references import within
-from lm_eval_rag.methods.crag.replies import code_line
-from lm_eval_rag.methods.crag.wording import END, asked, prompt
 
-Way = Literal["rules", "calls", "query"]
+Way = Literal["rules", "calls"]
 
 
 def facts(
-    query: Query, way: Way, notes: list[str], *, length: int, wording: str | None, domains: Iterable[str] = DOMAINS
+    query: Query, way: Way, notes: list[str], *, length: int, prompt_file: str | None, domains: Iterable[str] = DOMAINS
 ) -> Plan[tuple[str, ...]]:
-    """What the graph says about a question, at most ``length`` characters in all (1000 as published).
+    """Facts of the graph about a question, at most ``length`` characters in all (1000 as published).
 
-    Nothing, and the model is not asked, where a question comes without a graph (task 1).
+    If the question's task has no graph (task 1), there are none and the model is not asked.
 
     Args:
-        notes: Takes ``graph unread`` where the model's reply asks for nothing that can be read, and ``graph call
+        notes: Gets ``graph unparsed`` if no fields or calls can be parsed in the model's reply, and ``graph call
             failed`` for each call that was refused or failed.
-        domains: Whose functions the model may choose from (not for ``rules``, where it chooses the domain).
+        domains: The model chooses among the functions of these (not for ``rules``, where it chooses the domain).
     """
     if not (yield from has_graph()):
         return ()
-    name, prepare, run = WAYS[way]
-    shown = prompt(name, f"{prepare(domains)}\n\n{asked(query)}", wording=wording)
+    name, choices, run = WAYS[way]
+    shown = prompt(name, f"{choices(domains)}\n\n{question_text(query)}", prompt_file=prompt_file)
     reply = yield from generate(shown, temperature=0.0, max_tokens=256, stop=("\n\n\n", END))
-    found = yield from run(reply, query)
-    if found is None:
-        notes.append("graph unread")
+    result = yield from run(reply, query)
+    if result is None:
+        notes.append("graph unparsed")
         return ()
-    notes += ["graph call failed"] * len(found.failures)
-    return within((fact.text() for fact in found.facts), length)
+    notes += ["graph call failed"] * len(result.failures)
+    return within((fact.text() for fact in result.facts), length)
 
 
 def _fields(domains: Iterable[str]) -> str:
@@ -64,30 +59,18 @@ def _functions(domains: Iterable[str]) -> str:
     return f"Functions:\n{listing(domains)}"
 
 
-def _by_rules(reply: str, query: Query) -> Plan[Found | None]:
+def _by_rules(reply: str, query: Query) -> Plan[GraphFacts | None]:
     fields = read_fields(reply)
     return (yield from facts_by_rules(fields, (query.time or "")[:10] or None)) if fields else None
 
 
-def _by_calls(reply: str, query: Query) -> Plan[Found | None]:
+def _by_calls(reply: str, query: Query) -> Plan[GraphFacts | None]:
     calls = read_calls(reply)
     return (yield from facts_by_calls(calls)) if calls.calls or calls.refused else None
 
 
-def _by_query(reply: str, query: Query) -> Plan[Found | None]:
-    line = code_line(reply)
-    if not line:
-        return None
-    try:
-        value = yield from run_query(line)
-    except (QueryError, CallError) as error:
-        return Found(failures=(str(error),))
-    return Found() if value in (None, [], {}, "") else Found((Fact(line, value),))
-
-
-# way -> prompt, what is shown before the question, and how the reply is run
-WAYS: dict[str, tuple[str, Callable[[Iterable[str]], str], Callable[[str, Query], Plan[Found | None]]]] = {
+# way -> name of the prompt, the choices that it lists, and what runs the reply
+WAYS: dict[str, tuple[str, Callable[[Iterable[str]], str], Callable[[str, Query], Plan[GraphFacts | None]]]] = {
     "rules": ("fields", _fields, _by_rules),
     "calls": ("calls", _functions, _by_calls),
-    "query": ("query", _functions, _by_query),
 }

@@ -1,4 +1,4 @@
-"""Reasoning module (section 4.6, appendix D.5): think first, in a form whose fields can be read."""
+"""Reasoning module (section 4.6, appendix D.5): the model reasons first, in a form whose fields can be parsed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Passage, Plan, Query
-from lm_eval_rag.methods.crag.wording import END, asked, prompt
+from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 
 ANSWER = re.compile(r"^[#*\s]*answer\b[*\s]*:?[*\s]*", re.IGNORECASE | re.MULTILINE)
 PREMISE = re.compile(r"^[#*\s]*false premise\b[*\s]*:?[*\s]*(yes|no)?\b", re.IGNORECASE | re.MULTILINE)
@@ -21,8 +21,8 @@ class Reasoned:
 
     Args:
         answer: On one line, not blank.
-        reasoning: What stands before the answer, on one line.
-        false_premise: What the field says; None where it is missing or says something else.
+        reasoning: The text before the answer, on one line.
+        false_premise: Whether the field says yes or no; None if it is missing or says something else.
     """
 
     answer: str
@@ -31,30 +31,30 @@ class Reasoned:
 
 
 def read_reasoning(reply: str) -> Reasoned | None:
-    """The fields of a reply; None where it has no answer. Where a field comes several times the last one counts."""
+    """The fields of a reply; None if it has no answer. If a field occurs several times, the last one counts."""
     text = reply.partition(END)[0]
-    begins = list(ANSWER.finditer(text))
-    if not begins:
+    headings = list(ANSWER.finditer(text))
+    if not headings:
         return None
-    before, rest = text[: begins[-1].start()], text[begins[-1].end() :]
-    premise = list(PREMISE.finditer(rest))
-    answer = _line(rest[: premise[0].start()] if premise else rest)
+    before, after = text[: headings[-1].start()], text[headings[-1].end() :]
+    premises = list(PREMISE.finditer(after))
+    answer = _line(after[: premises[0].start()] if premises else after)
     if answer in PLACEHOLDERS:
         return None
-    said = premise[-1].group(1) if premise else None
-    thoughts = REASONING.split(before)[-1]
-    return Reasoned(answer, _line(thoughts), None if said is None else said.lower() == "yes")
+    premise = premises[-1].group(1) if premises else None
+    reasoning = REASONING.split(before)[-1]
+    return Reasoned(answer, _line(reasoning), None if premise is None else premise.lower() == "yes")
 
 
 def reason(
-    query: Query, passages: tuple[Passage, ...], *, false_premise: bool, max_tokens: int, wording: str | None
+    query: Query, passages: tuple[Passage, ...], *, false_premise: bool, max_tokens: int, prompt_file: str | None
 ) -> Plan[str]:
-    """The model's reply in the form, as it is; with ``false_premise`` it is told to look for one."""
+    """The model's reply, not parsed; ``false_premise`` asks it to look for a false premise."""
     name = "reasoning_false_premise" if false_premise else "reasoning"
-    shown = prompt(name, asked(query), passages, wording=wording)
+    shown = prompt(name, question_text(query), passages, prompt_file=prompt_file)
     return (yield from generate(shown, temperature=0.0, max_tokens=max_tokens, stop=(END,)))
 
 
 def _line(text: str) -> str:
-    """On one line, without the rules and hashes that part fields."""
+    """On one line, without the dashes and hashes that separate fields."""
     return re.sub(r"(?:\s|^)(?:-{3,}|#{1,6})(?=\s|$)", " ", " ".join(text.split())).strip(" *")

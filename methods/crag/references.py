@@ -1,7 +1,7 @@
-"""What a model is shown: facts, calculations, text and tables, each a passage that begins with what it is.
+"""The references that the model sees: facts, calculations, text and tables, each a passage that begins with its kind.
 
-The most important come first, since a prompt that is too long loses its last references. The paper has one heading a
-kind, and text first.
+The most important come first, because a prompt that is too long loses its last references. The paper has one heading
+for each kind, and text first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from lm_eval_rag.harness.web.markdown_tables import shorten
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """All that was found for a question.
+    """All references of a question.
 
     Args:
         chunks: Texts of web pages, best first.
         tables: In Markdown.
         facts: Of the knowledge graph.
         calculations: ``expression = value``.
-        memory: What the model says without references, or "".
+        memory: The model's answer without references, or "".
     """
 
     chunks: tuple[Passage, ...] = ()
@@ -32,7 +32,7 @@ class References:
     memory: str = ""
 
     def passages(self) -> tuple[Passage, ...]:
-        """All of it for a prompt, the most important first."""
+        """All of them for a prompt, the most important first."""
         return (
             *_labelled("Fact of a knowledge graph", self.facts),
             *_labelled("Calculation", self.calculations),
@@ -43,7 +43,7 @@ class References:
 
 
 def within(texts: Iterable[str], limit: int) -> tuple[str, ...]:
-    """The texts that fit into ``limit`` characters; the last is cut after a whole line, or left out if it has none."""
+    """The texts that fit into ``limit`` characters; the last is cut after a whole line, or left out if none fits."""
     kept: list[str] = []
     for text in texts:
         part = shorten([text], limit) if limit > 0 else ""

@@ -1,4 +1,4 @@
-"""Reading short replies of models: what they wrap around them is taken off, what does not fit is None."""
+"""Reading short replies of models, without the words and signs that models put around them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterable
 
 WORD = re.compile(r"[a-z]+")
-READ = 2_000  # characters of a reply that are read
+READ = 2_000  # only so many characters of a reply are read
 
 
 def choice(reply: str, allowed: Iterable[str]) -> str | None:
-    """The first of the allowed words that a reply holds; None where it holds none."""
+    """The first of the allowed words in a reply; None if there is none."""
     words = set(allowed)
     return next((word for word in WORD.findall(reply[:READ].lower()) if word in words), None)
 
 
 def code_line(reply: str) -> str:
-    """The first line of code: without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it.
+    """The first line of code, without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it.
 
-    A line that ends with a colon only announces it.
+    Lines that end with a colon are skipped: they only introduce the code.
     """
     for line in reply[:READ].splitlines():
         bare = line.strip()
@@ -30,12 +30,12 @@ def code_line(reply: str) -> str:
 
 
 def one_line(reply: str) -> str:
-    """A reply's first line that is not blank, as it is; after lines that only announce it ("The answer is:")."""
+    """The first line of a reply that is not blank; lines that only introduce it ("The answer is:") are skipped."""
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     return next((line for line in lines if not line.endswith(":")), lines[0] if lines else "")
 
 
 def numbers(reply: str, n: int) -> tuple[int, ...]:
     """The whole numbers of 1 to n in a reply, in order, each once."""
-    found = (int(digits) for digits in re.findall(r"\d{1,4}", reply[:READ]))
-    return tuple(dict.fromkeys(number for number in found if 1 <= number <= n))
+    values = (int(digits) for digits in re.findall(r"\d{1,4}", reply[:READ]))
+    return tuple(dict.fromkeys(value for value in values if 1 <= value <= n))

@@ -1,7 +1,7 @@
-"""Routing by domain: which sources a question's domain uses.
+"""Routing by domain: which sources are used for a question's domain.
 
-The paper's sources are the same for every question; winners of KDD Cup 2024 chose by domain. This table is ours: the
-graph alone where figures change daily and pages are stale, pages alone where the graph is an encyclopedia of names.
+The paper uses the same sources for every question; winners of KDD Cup 2024 chose by domain. This table is ours: tables
+and the graph for finance, whose figures change daily while pages are old; pages alone for the open domain.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is looked at: the text of pages, their tables, the knowledge graph and which domains of it."""
+    """Where references may come from: the text of pages, their tables, the knowledge graph and some of its domains."""
 
     chunks: bool = True
     tables: bool = True

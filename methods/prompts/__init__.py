@@ -11,9 +11,10 @@ from lm_eval_rag.harness.core.prompts import Template, load_template
 
 @cache
 def template(prompt_file: str | None = None, name: str = "ruleqa") -> Template:
-    """The user's prompt file, or ours of that name.
+    """Our prompts of that name, with what the user's prompt file changes in them.
 
     Raises:
-        UserError: The file is missing or lacks a part.
+        UserError: The file is missing, or holds what is no part of a prompt.
     """
-    return load_template(prompt_file or Path(str(files("lm_eval_rag.methods.prompts") / f"{name}.toml")))
+    ours = load_template(Path(str(files("lm_eval_rag.methods.prompts") / f"{name}.toml")))
+    return load_template(prompt_file, ours) if prompt_file else ours

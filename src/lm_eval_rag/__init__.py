@@ -9,9 +9,13 @@ if not os.path.isdir(os.path.join(__path__[0], "tasks")):  # a checkout without 
 
 
 def __getattr__(name: str) -> object:
-    """``lm_eval_rag.run``, loaded when it is first used: this file is imported at every start of Python."""
+    """``run`` and ``register``, loaded when they are first used: this file is imported at every start of Python."""
     if name == "run":
         from lm_eval_rag._run import run
 
         return run
+    if name == "register":
+        from lm_eval_rag._register import register
+
+        return register
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from lm_eval_rag._register import METHODS, tasks_folder
+from lm_eval_rag.harness.plugin.unscored import listening
 
 BAD_INPUT, UNSCORED = 2, 3
 NAMED = 10  # at most so many unscored questions are named
@@ -46,21 +47,21 @@ def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(stock)
     def execute(*args: Any, **kwargs: Any) -> Any:
         try:
-            done = stock(*args, **kwargs)
+            with listening() as unscored:
+                result = stock(*args, **kwargs)
         except ValueError as error:
             message = _message(error)
             if message is None or logging.getLogger("lm_eval").isEnabledFor(logging.DEBUG):
                 raise
             _end(message, BAD_INPUT)
-        adapter = sys.modules.get("lm_eval_rag.harness.plugin.model")
-        if adapter and adapter.unscored:
-            more = f" and {len(adapter.unscored) - NAMED} more" if len(adapter.unscored) > NAMED else ""
+        if unscored:
+            more = f" and {len(unscored) - NAMED} more" if len(unscored) > NAMED else ""
             _end(
-                f"{len(adapter.unscored)} questions stay unscored: {', '.join(adapter.unscored[:NAMED])}{more}. The "
-                "same command again asks only what is missing: the journal holds every finished call.",
+                f"{len(unscored)} questions stay unscored: {', '.join(unscored[:NAMED])}{more}. The same command again "
+                "asks only what is missing: the journal holds every finished call.",
                 UNSCORED,
             )
-        return done
+        return result
 
     return execute
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from lm_eval_rag._register import METHODS
+from lm_eval_rag._register import METHODS, method_of
 
 
 def __getattr__(name: str) -> Any:
@@ -14,10 +13,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lm_eval_rag.harness.plugin.model import model_class
 
-    module, _, function = METHODS[name].partition(":")
-    made = model_class(name, getattr(import_module(module), function))
-    globals()[name] = made
-    return made
+    model = model_class(name, method_of(name))
+    globals()[name] = model
+    return model
 
 
 def __dir__() -> list[str]:

@@ -1,12 +1,17 @@
-"""The one table of what lm_eval gets from us: a new method or metric is one line here (and its twin in pyproject.toml).
+"""The one table of what lm_eval gets from us: a new method is one line here (and its twin in pyproject.toml).
 
-pyproject.toml declares the same names as entry points, which lm-eval 0.4.13 ignores and its next release resolves; a
-test holds the two together. Nothing is imported before lm_eval asks for it: the targets are strings.
+pyproject.toml declares the same names as entry points, which lm-eval 0.4.13 ignores and later releases resolve; a test
+holds the two together. Nothing is imported before lm_eval asks for it: the targets are strings.
+
+There are no groups for filters, metrics and aggregations, since there is nothing for them: our tasks bring their scores
+themselves (they need the record beside an answer, which lm_eval's metrics do not see), averaged by lm_eval's own mean.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from importlib.resources import files
 from pathlib import Path
@@ -29,13 +34,45 @@ METHODS = {
     "crag_hybrid": "lm_eval_rag.methods.crag_hybrid:crag_hybrid",
 }
 
+TASKS = "lm_eval_rag.tasks"  # the package of our YAML files
+
 # entry point group of lm_eval -> name -> target, exactly as in pyproject.toml
-ENTRY_POINTS = {"lm_eval.models": {name: f"lm_eval_rag._models:{name}" for name in METHODS}}
+ENTRY_POINTS = {
+    "lm_eval.models": {name: f"lm_eval_rag._models:{name}" for name in METHODS},
+    "lm_eval.tasks": {"lm_eval_rag": TASKS},
+}
 
 
 def tasks_folder() -> Path:
     """The folder of our YAML files."""
-    return Path(str(files("lm_eval_rag.tasks")))
+    return Path(str(files(TASKS)))
+
+
+def method_of(name: str) -> Callable[..., Any]:
+    """The generator function of a method; imported here.
+
+    Raises:
+        KeyError: There is no method of that name.
+    """
+    module, _, function = METHODS[name].partition(":")
+    method: Callable[..., Any] = getattr(import_module(module), function)
+    return method
+
+
+def register() -> None:
+    """Make lm_eval know our models and tasks in this process, where the start file does not (LM_EVAL_RAG_AUTOLOAD=0).
+
+    ``lm_eval_rag.register()`` stands before ``lm_eval.simple_evaluate(...)``; a second call changes nothing. lm_eval's
+    own command has no place for it: there ``--include_path`` finds our tasks, and no flag finds a model. The endings of
+    the command (one line for bad input, status 3 for unscored questions) and the faster start come with the start file.
+    """
+    import lm_eval.models
+    import lm_eval.tasks.manager
+
+    from lm_eval_rag._lazy_tasks import add_tasks
+
+    add_models(lm_eval.models)
+    add_tasks(lm_eval.tasks.manager)
 
 
 def add_models(models: ModuleType) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
-from lm_eval_rag._register import METHODS
+from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.parameters import preset_of
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
@@ -35,16 +34,11 @@ def run(
         (answer, trace) in the order of the questions.
 
     Raises:
-        UserError: Unknown method or parameter, or an ask that nothing serves.
+        UserError: Unknown method or parameter, a method that breaks its contract, or an ask that nothing serves.
     """
-    found = _find(method) if isinstance(method, str) else method
-    generator = generator or preset_of(found, {}).get("generator", "tiny")
-    return run_method(found, questions, generator=generator, **options)
-
-
-def _find(name: str) -> Callable[..., Any]:
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
-    module, _, function = METHODS[name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise unknown("method", method, METHODS)
+        method = method_of(method)
+    generator = generator or preset_of(method, {}).get("generator", "tiny")
+    return run_method(method, questions, generator=generator, **options)

@@ -1,7 +1,7 @@
-"""Builds CRAG's tasks on first use: the store of questions and pages, and a folder that says how a task uses it.
+"""Builds CRAG's tasks on first use: the store of questions and pages, and a folder for each task that uses it.
 
 ``$LM_EVAL_RAG_CACHE/crag_pages/<hash>`` is the store; tasks 1 and 2, which have the same pages, share it. The corpus
-folder ``<task>/<hash>`` names it, how many pages a question has in this task, and the knowledge graph.
+folder ``<task>/<hash>`` names the store, the number of pages of a question in this task, and the knowledge graph.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from lm_eval_rag.tasks.crag.store import write_store
 
 log = logging.getLogger(__name__)
 
-VERSION = 1  # raise it with every change of what is built: it names the folders
+VERSION = 1  # part of the folders' names; raise it when what is built changes
 STORE = "crag_pages"
-HASHED_WHOLE = 64 << 20  # bytes; a larger file of one's own is known by size and time, since hashing 8 GB takes long
+HASHED_WHOLE = 64 << 20  # bytes; larger files of a user are identified by size and time, because hashing 8 GB is slow
 RELEASES = ("v4", "v5")
-LOGGED = 200  # records between two lines of the log
+LOGGED = 200  # records between two log messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Spec:
     """A task of the benchmark.
 
     Args:
-        files: Its upstream files, with ``{}`` for the release.
-        parts: Numbers of the parts by release; () for a file in one piece.
-        shown: Pages of a question.
-        graph: Whether the knowledge-graph API belongs to it.
+        files: Name of its upstream file, with ``{}`` for the release.
+        parts: Numbers of the file's parts by release; () for a whole file.
+        shown: Number of pages of a question.
+        graph: Whether the task has the knowledge-graph API.
     """
 
     files: str
@@ -51,7 +51,7 @@ class Spec:
     graph: bool
 
     def sources(self, release: str) -> list[str]:
-        """Names of its files in the manifest, in order."""
+        """Names of the files in the manifest, in order."""
         path = self.files.format(release)
         return [f"{path}.part{number}" for number in self.parts[release]] or [path]
 
@@ -65,20 +65,20 @@ SPECS = {
 
 
 def manifest() -> dict[str, Source]:
-    """Every upstream file by its name in the mirror."""
+    """All upstream files by their name in the mirror."""
     return read_manifest(files(__package__) / "sources.toml")
 
 
 def build(task: str, *, release: str = "v4", data_files: str | Sequence[str] | None = None) -> str:
-    """The id ``<task>/<hash>`` of the task's corpus folder, which is built if it is not there.
+    """The id ``<task>/<hash>`` of the task's corpus folder, which is built if it does not exist.
 
     Args:
         task: ``crag_task1``, ``crag_task2`` or ``crag_task3``.
         release: ``v4`` (KDD Cup 2024) or ``v5``.
-        data_files: Files of one's own in CRAG's format, in place of the official ones: paths or patterns.
+        data_files: Paths or patterns of your own files in CRAG's format, instead of the official ones.
 
     Raises:
-        UserError: Unknown task or release; a file that cannot be had, is damaged, or is not CRAG's; a damaged folder.
+        UserError: Unknown task or release; a file that is not available, damaged, or not CRAG's; a damaged folder.
     """
     if task not in SPECS:
         raise unknown("CRAG task", task, SPECS)
@@ -90,17 +90,17 @@ def build(task: str, *, release: str = "v4", data_files: str | Sequence[str] | N
 
 
 def corpus_folder(task: str, store: str, shown: int, kg: str | None) -> str:
-    """The id of a corpus folder over a store, which is written if it is not there.
+    """The id of a corpus folder over a store; it is written if it does not exist.
 
     Args:
-        shown: The most pages that a question has.
-        kg: Folder of the knowledge graph in the cache; None where none belongs to the task.
+        shown: Largest number of pages of a question.
+        kg: Folder of the knowledge graph in the cache; None if the task has none.
     """
     made_from = {"task": task, "version": VERSION, "pages": store, "shown": shown, "kg": kg}
 
     def write(folder: Path) -> Mapping[str, Any]:
-        said = json.loads((cache_dir() / store / META).read_text(encoding="utf-8"))
-        about = {key: said[key] for key in ("sources", "counts", "slices", "notes")}
+        meta = json.loads((cache_dir() / store / META).read_text(encoding="utf-8"))
+        about = {key: meta[key] for key in ("sources", "counts", "slices", "notes")}
         (folder / CARD).write_text(card.text({**made_from, **about}), encoding="utf-8")
         return {**made_from, **about}
 
@@ -108,42 +108,43 @@ def corpus_folder(task: str, store: str, shown: int, kg: str | None) -> str:
 
 
 def store_of(records: Iterable[Record], made_from: Mapping[str, Any], sources: Mapping[str, Any]) -> str:
-    """The id of the store of these records, which is written if it is not there.
+    """The id of the store of these records; it is written if it does not exist.
 
     Args:
         made_from: What the records depend on.
-        sources: Where they come from, for the card: name -> sha256, licence and so on.
+        sources: Where they are from, for the card: name -> sha256, licence and so on.
     """
 
     def write(folder: Path) -> Mapping[str, Any]:
-        said = write_store(folder, records)
-        for note, count in said["notes"].items():
+        about = write_store(folder, records)
+        for note, count in about["notes"].items():
             log.warning("%s: %d times.", note, count)
-        return {"version": VERSION, **made_from, **said, "sources": dict(sources)}
+        return {"version": VERSION, **made_from, **about, "sources": dict(sources)}
 
     return content_folder(STORE, {"version": VERSION, **made_from}, write)
 
 
 def _official(names: Sequence[str]) -> str:
-    known = manifest()
-    sources = [known[name] for name in names]
+    upstream = manifest()
+    sources = [upstream[name] for name in names]
 
     def records() -> Iterator[Record]:
         yield from _records([[fetch(source) for source in sources]])
 
-    told = {s.path: {"url": s.url, "sha256": s.sha256, "licence": s.licence, "terms": s.terms} for s in sources}
-    return store_of(records(), {"sources": {source.path: source.sha256 for source in sources}}, told)
+    about = {s.path: {"url": s.url, "sha256": s.sha256, "licence": s.licence, "terms": s.terms} for s in sources}
+    return store_of(records(), {"sources": {source.path: source.sha256 for source in sources}}, about)
 
 
 def _own(data_files: str | Sequence[str]) -> str:
     groups = find_files(data_files)
-    known = {str(path): _known(path) for group in groups for path in group}
-    told = {Path(path).name: {"sha256": value} for path, value in known.items()}
-    return store_of(_records(groups), {"data_files": [[known[str(path)] for path in group] for group in groups]}, told)
+    identities = {str(path): _identity(path) for group in groups for path in group}
+    about = {Path(path).name: {"sha256": identity} for path, identity in identities.items()}
+    made_from = {"data_files": [[identities[str(path)] for path in group] for group in groups]}
+    return store_of(_records(groups), made_from, about)
 
 
-def _known(path: Path) -> str:
-    """What tells a file from others: its sha256, or of a large one size and time."""
+def _identity(path: Path) -> str:
+    """The sha256 of a file; size and time of a large one."""
     about = path.stat()
     if about.st_size > HASHED_WHOLE:
         return f"{about.st_size} bytes of {about.st_mtime_ns}"

@@ -1,4 +1,4 @@
-"""The card of a built task: what it holds, how it departs from upstream, whose terms bind it."""
+"""The card of a built task: its content, departures from upstream, licences and terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEPARTURES = (
 
 
 def text(meta: Mapping[str, Any]) -> str:
-    """The dataset card in Markdown, from what ``meta.json`` says."""
+    """The dataset card in Markdown, from the content of ``meta.json``."""
     counts = meta["counts"]
     kg = f"the knowledge graph `{meta['kg']}`" if meta["kg"] else "no knowledge graph"
     files = [

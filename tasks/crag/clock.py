@@ -16,11 +16,11 @@ PACIFIC = "PT"
 def iso_time(text: str) -> str:
     """The time in ISO 8601: ``2024-03-17T23:55:01-07:00``.
 
-    PT is Pacific time with its daylight saving (since 2007: second Sunday of March to first Sunday of November, at two
-    o'clock). An hour that comes twice is taken for its first time, one that does not come for standard time.
+    PT is Pacific time with daylight saving time (since 2007 from the second Sunday of March to the first Sunday of
+    November, at two o'clock). A time that occurs twice is the first of the two; one that is skipped is standard time.
 
     Raises:
-        UserError: It is written otherwise, is no time, or its zone is not known.
+        UserError: Another format, an impossible time, or an unknown zone.
     """
     match = FORMAT.fullmatch(text)
     zone = match[7].upper() if match else ""
@@ -36,7 +36,7 @@ def iso_time(text: str) -> str:
 
 
 def _daylight_saving(local: datetime) -> bool:
-    begin = _sunday(local.year, 3, 2).replace(hour=3)  # the hour from two to three is left out
+    begin = _sunday(local.year, 3, 2).replace(hour=3)  # the hour from two to three is skipped
     return begin <= local < _sunday(local.year, 11, 1).replace(hour=2)
 
 
@@ -47,4 +47,6 @@ def _sunday(year: int, month: int, which: int) -> datetime:
 
 def _wrong(text: str) -> UserError:
     zones = ", ".join((PACIFIC, *FIXED))
-    return UserError(f"The time {text[:60]!r} is not understood: needed is MM/DD/YYYY, HH:MM:SS and a zone of {zones}.")
+    return UserError(
+        f"The time {text[:60]!r} cannot be parsed: write MM/DD/YYYY, HH:MM:SS and one of the zones {zones}."
+    )

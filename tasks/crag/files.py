@@ -1,7 +1,7 @@
-"""The lines of the official files, streamed: packed by bzip2 or not, in tar archives or not, whole or in parts.
+"""The lines of the official files as a stream: compressed with bzip2 or not, in tar archives or not, whole or in parts.
 
-What a file is shows its content, not its name. Parts (``.part0``, ``.part1``, ...) of one archive are read one after
-the other as if they were one file; nothing is written to disk, and no more than a line is in memory.
+The format is recognised by content, not by name. Parts (``.part0``, ``.part1``, ...) of one archive are read like one
+file. Nothing is written to disk, and only one line is in memory.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, BinaryIO, cast
 
 from lm_eval_rag.harness.common.errors import UserError
 
-MAX_LINE = 512 << 20  # bytes of a line: fifty pages of 1.5 million characters are 75 MB; a zip bomb ends here
-PIECE = 1 << 20  # bytes read at once
+MAX_LINE = 512 << 20  # bytes of a line, against zip bombs; fifty pages of 1.5 million characters are 75 MB
+PIECE = 1 << 20  # bytes of one read
 PART = re.compile(r"(.+)\.part(\d+)$")
-LINES = (".jsonl", ".json", ".jsonl.txt", ".jsonl.bz2")  # names of an archive's members that are read
+LINES = (".jsonl", ".json", ".jsonl.txt", ".jsonl.bz2")  # members of an archive with these names are read
 BROKEN = (OSError, EOFError, tarfile.TarError)
 
 Where = str  # file and line
 
 
 class Joined(io.RawIOBase):
-    """Files one after the other as one stream.
+    """Several files as one stream.
 
     Args:
         paths: At least one, in order.
@@ -43,7 +43,7 @@ class Joined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer as far as the file at hand goes; 0 after the last."""
+        """Fill the buffer from the current file; 0 after the last."""
         while True:
             if self._file is None:
                 if not self._left:
@@ -55,27 +55,27 @@ class Joined(io.RawIOBase):
             self._file = None
 
     def close(self) -> None:
-        """Close the file at hand."""
+        """Close the current file."""
         if self._file is not None:
             self._file.close()
         super().close()
 
 
-def find_files(given: str | Sequence[str]) -> list[list[Path]]:
-    """The files that a user names, those that are parts of one archive together and in order.
+def find_files(patterns: str | Sequence[str]) -> list[list[Path]]:
+    """The files that match some patterns, with the parts of one archive together and in order.
 
     Args:
-        given: Paths or patterns (``crag_task_3_dev_v4.tar.bz2.part*``).
+        patterns: Paths or patterns (``crag_task_3_dev_v4.tar.bz2.part*``).
 
     Raises:
-        UserError: A path or pattern fits no file, or a part is missing.
+        UserError: A path or pattern matches no file, or a part is missing.
     """
     paths: dict[Path, None] = {}
-    for pattern in [given] if isinstance(given, str) else list(given):
-        found = sorted(glob(str(Path(pattern).expanduser())))
-        files = [Path(path) for path in found if Path(path).is_file()]
+    for pattern in [patterns] if isinstance(patterns, str) else list(patterns):
+        matches = sorted(glob(str(Path(pattern).expanduser())))
+        files = [Path(path) for path in matches if Path(path).is_file()]
         if not files:
-            raise UserError(f"data_files: {pattern!r} fits no file. Give paths or patterns of CRAG's files.")
+            raise UserError(f"data_files: {pattern!r} matches no file. Give paths or patterns of CRAG's files.")
         paths |= dict.fromkeys(files)
     if not paths:
         raise UserError("data_files is empty: give paths or patterns of CRAG's files.")
@@ -97,7 +97,7 @@ def _grouped(paths: Sequence[Path]) -> list[list[Path]]:
 
 
 def read_lines(paths: Sequence[Path]) -> Iterator[tuple[Where, bytes]]:
-    """Every line of a file (or of the parts of one) that is not blank, with where it stands.
+    """Every line of a file (or of its parts) that is not blank, with file and line number.
 
     Raises:
         UserError: The file is damaged or incomplete, an archive holds no JSON lines, or a line is too long.
@@ -112,12 +112,12 @@ def read_lines(paths: Sequence[Path]) -> Iterator[tuple[Where, bytes]]:
     except BROKEN as error:
         raise UserError(
             f"{where}: after this the file is damaged or incomplete ({type(error).__name__}: {error}). Fetch it again; "
-            f"its pinned size and sha256 stand in the task's sources.toml."
+            f"its size and sha256 are in the task's sources.toml."
         ) from None
 
 
 def _lines(stream: io.BufferedReader[Any], name: str) -> Iterator[tuple[Where, bytes]]:
-    """The lines of a stream, unpacked as often as it is packed."""
+    """The lines of a stream, after all decompression."""
     if stream.peek(3)[:3] == b"BZh":
         with io.BufferedReader(cast(io.RawIOBase, bz2.BZ2File(stream)), PIECE) as unpacked:
             yield from _lines(unpacked, name)
@@ -128,13 +128,15 @@ def _lines(stream: io.BufferedReader[Any], name: str) -> Iterator[tuple[Where, b
         while line := stream.readline(MAX_LINE + 1):
             number += 1
             if len(line) > MAX_LINE:
-                raise UserError(f"{name}, line {number}: longer than {MAX_LINE >> 20} MiB, which no record of CRAG is.")
+                raise UserError(
+                    f"{name}, line {number}: longer than {MAX_LINE >> 20} MiB, longer than any record of CRAG."
+                )
             if line.strip():
                 yield f"{name}, line {number}", line
 
 
 def _members(stream: io.BufferedReader[Any], name: str) -> Iterator[tuple[Where, bytes]]:
-    """The lines of an archive's members, which are never written to disk."""
+    """The lines of an archive's members; nothing is written to disk."""
     read = 0
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
@@ -146,7 +148,7 @@ def _members(stream: io.BufferedReader[Any], name: str) -> Iterator[tuple[Where,
             read += 1
             with io.BufferedReader(cast(io.RawIOBase, content), PIECE) as inner:
                 yield from _lines(inner, f"{name}, {base}")
-    while stream.read(PIECE):  # to the end, where a cut would show
+    while stream.read(PIECE):  # read to the end, to notice a cut file
         pass
     if not read:
         raise UserError(f"{name}: the archive holds no file of JSON lines ({', '.join(LINES)}).")

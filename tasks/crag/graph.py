@@ -1,4 +1,4 @@
-"""The official knowledge graph as a folder: its files, fetched by manifest, under the names that the API expects."""
+"""The official knowledge graph as a folder: the files of the manifest under the names that the API expects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME, UPSTREAM = "crag_kg", "crag/mock_api/cragkg/"
 
 
 def graph_id(manifest: Mapping[str, Source]) -> str:
-    """The id ``crag_kg/<hash>`` of the folder, whether or not it was built."""
+    """The id ``crag_kg/<hash>`` of the folder, whether or not it exists."""
     made_from = {path: source.sha256 for path, source in manifest.items() if path.startswith(UPSTREAM)}
     return f"{NAME}/{hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]}"
 
@@ -24,7 +24,7 @@ def build_graph(manifest: Mapping[str, Source]) -> str:
     """Fetch every file of the graph (4.6 GB) and link it into the folder; returns the folder's id.
 
     Raises:
-        UserError: A file cannot be had. What was fetched before stays in the cache.
+        UserError: A file is not available. Files fetched so far stay in the cache.
     """
     id = graph_id(manifest)
     folder = cache_dir() / id

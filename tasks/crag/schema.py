@@ -1,9 +1,9 @@
-"""A line of the official files as a record, in every spelling that they come in.
+"""A line of the official files as a record, in all variants of the format.
 
-The alternatives of an answer are ``alt_ans`` or ``alternative_answers``: a list, or a list in JSON. Answers may be
-numbers. Popularity is missing, or empty where the answer comes from the web. A page may be empty, and one address may
-come twice. A time that is not understood, or a label that is not in the published lists, is noted and counted, since
-nothing depends on it but slices; what has no question or no answer is no record.
+Alternative answers are under ``alt_ans`` or ``alternative_answers``: a list, or a list as JSON text. Answers may be
+numbers. Popularity is missing, or empty if the answer is from the web. A page may be empty, and an address may occur
+twice. An unknown time format, and a label that is not in the published lists, is only noted and counted, because only
+slices depend on it. A line without a question or an answer is an error.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LABELS = {
     "static_or_dynamic": ("static", "slow-changing", "fast-changing", "real-time"),
     "popularity": ("head", "torso", "tail"),
 }
-MAX_PAGE = 4_000_000  # characters of a page that are kept; twice what a reader looks at
+MAX_PAGE = 4_000_000  # characters of a page; twice as many as a reader reads
 MAX_FIELD = 10_000  # characters of a page's name, address or snippet
 CUT = "page cut"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that the search returned; "" where a field is missing, ``note`` where it was cut."""
+    """A page that the search returned; a missing field is "", and a cut page has a ``note``."""
 
     name: str = ""
     url: str = ""
@@ -48,14 +48,14 @@ class Record:
     """A question.
 
     Args:
-        id: ``interaction_id``, or "" where there is none.
+        id: ``interaction_id``, or "" if it is missing.
         query: The question.
         answers: The answer and its alternatives, each once; at least one.
         time: When it was asked, in ISO 8601; None if unknown.
         labels: domain, question_type, static_or_dynamic and popularity; None if unknown.
         split: 0 (validation) or 1 (public test); None if unknown.
         pages: In the search's order.
-        notes: What was not as published, by name.
+        notes: Deviations from the published format.
     """
 
     id: str
@@ -75,23 +75,23 @@ def parse(line: bytes | str, where: str) -> Record:
         where: File and line, for messages.
 
     Raises:
-        UserError: The line is not JSON, or no record of CRAG.
+        UserError: The line is not JSON, or not a record of CRAG.
     """
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON ({error}). CRAG's files have one JSON object a line.") from None
-    if not isinstance(row, dict) or not _said(row.get("query")) or not _said(row.get("answer")):
-        found = ", ".join(sorted(map(str, row))[:12]) if isinstance(row, dict) else type(row).__name__
+        raise UserError(f"{where}: not JSON ({error}). CRAG's files have one JSON object per line.") from None
+    if not isinstance(row, dict) or not _text(row.get("query")) or not _text(row.get("answer")):
+        keys = ", ".join(sorted(map(str, row))[:12]) if isinstance(row, dict) else type(row).__name__
         raise UserError(
-            f"{where}: no record of CRAG. Needed: an object with 'query' and 'answer', and for most uses "
-            f"'search_results' and 'interaction_id'. Found: {found or 'an empty object'}."
+            f"{where}: not a record of CRAG. Needed: an object with 'query' and 'answer', and for most uses "
+            f"'search_results' and 'interaction_id'. Found: {keys or 'an empty object'}."
         )
     notes: list[str] = []
     return Record(
-        id=_said(row.get("interaction_id")),
-        query=_said(row["query"]),
-        answers=tuple(dict.fromkeys((_said(row["answer"]), *_alternatives(row, where)))),
+        id=_text(row.get("interaction_id")),
+        query=_text(row["query"]),
+        answers=tuple(dict.fromkeys((_text(row["answer"]), *_alternatives(row, where)))),
         time=_time(row.get("query_time"), notes),
         labels={name: _label(row.get(name), name, notes) for name in LABELS},
         split=_split(row.get("split"), where),
@@ -100,7 +100,7 @@ def parse(line: bytes | str, where: str) -> Record:
     )
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     """A text or number as text; "" for anything else."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -108,8 +108,8 @@ def _said(value: Any) -> str:
 
 
 def _alternatives(row: Mapping[str, Any], where: str) -> list[str]:
-    """All alternatives, from either spelling."""
-    found: list[Any] = []
+    """All alternative answers, under either key."""
+    values: list[Any] = []
     for name in ALTERNATIVES:
         value = row.get(name)
         if isinstance(value, str):
@@ -118,12 +118,12 @@ def _alternatives(row: Mapping[str, Any], where: str) -> list[str]:
             value = [value]
         if not isinstance(value, list | None):
             raise UserError(f"{where}: {name!r} is {type(value).__name__}; needed is a list of texts and numbers.")
-        found += value or []
-    return [said for said in map(_said, found) if said]
+        values += value or []
+    return [text for text in map(_text, values) if text]
 
 
 def _listed(text: str) -> Any:
-    """A list in JSON; a text that is none is an answer itself."""
+    """The list in a JSON text; any other text is itself an answer."""
     try:
         value = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError):
@@ -142,10 +142,10 @@ def _time(value: Any, notes: list[str]) -> str | None:
 
 
 def _label(value: Any, name: str, notes: list[str]) -> str | None:
-    said = _said(value).lower()
-    if said and said not in LABELS[name]:
-        notes.append(f"{name} {said[:40]!r} not in the published list")
-    return said or None
+    label = _text(value).lower()
+    if label and label not in LABELS[name]:
+        notes.append(f"{name} {label[:40]!r} not in the published list")
+    return label or None
 
 
 def _split(value: Any, where: str) -> int | None:
@@ -158,14 +158,16 @@ def _split(value: Any, where: str) -> int | None:
 
 def _pages(value: Any, where: str) -> tuple[Page, ...]:
     if not isinstance(value, list | None) or not all(isinstance(page, dict) for page in value or ()):
-        raise UserError(f"{where}: 'search_results' is no list of objects, each a page with 'page_result', its HTML.")
+        raise UserError(
+            f"{where}: 'search_results' is not a list of objects, each a page with its HTML under 'page_result'."
+        )
     return tuple(_page(page) for page in value or ())
 
 
-def _page(given: Mapping[str, Any]) -> Page:
-    html = given.get("page_result")
+def _page(result: Mapping[str, Any]) -> Page:
+    html = result.get("page_result")
     html = html if isinstance(html, str) else ""
     name, url, snippet, modified = (
-        _said(given.get(f"page_{key}"))[:MAX_FIELD] for key in ("name", "url", "snippet", "last_modified")
+        _text(result.get(f"page_{key}"))[:MAX_FIELD] for key in ("name", "url", "snippet", "last_modified")
     )
     return Page(name, url, snippet, modified, html[:MAX_PAGE], CUT if len(html) > MAX_PAGE else "")

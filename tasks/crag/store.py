@@ -1,4 +1,4 @@
-"""Writes the store that :mod:`lm_eval_rag.harness.data.page_store` opens: one record at a time, each page once."""
+"""Writes the store that :mod:`lm_eval_rag.harness.data.page_store` opens, record by record, equal pages once."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ QUESTIONS = pa.schema(
         ("pages", pa.int64()),
     ]
 )
-BATCH = 1_000  # rows that are written at once
+BATCH = 1_000  # rows of one write
 
 
 class Writer:
-    """Packs pages into a file and keeps where each distinct one lies.
+    """Compresses pages into a file and records the position of each distinct one.
 
     Args:
         packed: The file.
-        rows: Where the rows go.
+        rows: Writer of the table of pages.
     """
 
     def __init__(self, packed: BinaryIO, rows: pa.RecordBatchFileWriter) -> None:
@@ -50,23 +50,23 @@ class Writer:
         self.count = 0
 
     def add(self, page: Page) -> None:
-        """Write one page; of one that was written before, its place alone."""
+        """Write one page; of a page that was written before, only its position."""
         sha = hashlib.sha256(page.html.encode("utf-8", "surrogatepass")).hexdigest()[:32] if page.html else ""
         if sha not in self._places:
             packed, size = pack(page.html)
             self._places[sha] = (self._packed.tell(), len(packed), size)
             self._packed.write(packed)
         place = dict(zip(("offset", "packed", "size"), self._places[sha], strict=True))
-        told = {"name": page.name, "url": page.url, "snippet": page.snippet, "modified": page.modified}
+        texts = {"name": page.name, "url": page.url, "snippet": page.snippet, "modified": page.modified}
         self._rows.append(
-            {key: _writable(text) for key, text in told.items()} | {"sha": sha, "note": page.note} | place
+            {key: _writable(text) for key, text in texts.items()} | {"sha": sha, "note": page.note} | place
         )
         self.count += 1
         if len(self._rows) == BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that wait."""
+        """Write the buffered rows."""
         if self._rows:
             self._sink.write_batch(pa.RecordBatch.from_pylist(self._rows, schema=ROWS))
         self._rows = []
@@ -103,7 +103,9 @@ def write_store(folder: Path, records: Iterable[Record]) -> dict[str, Any]:
             notes.update([*record.notes, *_page_notes(record)])
         writer.flush()
     if not questions:
-        raise UserError("There is no record in the data files: each line is one, as CRAG's docs/dataset.md has them.")
+        raise UserError(
+            "There is no record in the data files: each line must be one, in the format of CRAG's docs/dataset.md."
+        )
     notes["interaction_id repeated"] = sum(count - 1 for count in ids.values())
     pq.write_table(pa.Table.from_pylist(questions, schema=QUESTIONS), folder / "questions.parquet")
     slices = {name: dict(sorted(Counter(str(q[name]) for q in questions).items())) for name in (*LABELS, "split")}
@@ -116,7 +118,7 @@ def write_store(folder: Path, records: Iterable[Record]) -> dict[str, Any]:
 
 
 def _question(record: Record, number: int, first: int, ids: Counter[str]) -> dict[str, Any]:
-    """Its row; an id that is missing is its number, one that comes again is told apart."""
+    """The row of a question; a missing id becomes the number, a repeated one gets a suffix."""
     id = _writable(record.id).replace("#", "-") or f"q{number:05d}"
     ids[id] += 1
     return {
@@ -138,5 +140,5 @@ def _page_notes(record: Record) -> list[str]:
 
 
 def _writable(text: str) -> str:
-    """Arrow's strings are UTF-8: a lone surrogate becomes a question mark."""
+    """A text for Arrow, whose strings are UTF-8: a lone surrogate becomes a question mark."""
     return text.encode("utf-8", "replace").decode()

@@ -16,9 +16,9 @@ CHOICES = ("release", "split", "data_files")
 class CragTask(RagTask):
     """``crag_task1``, ``crag_task2`` and ``crag_task3``.
 
-    A YAML of one's own that includes one of ours may set ``dataset_kwargs``, and the command line ``--metadata``, to
-    ``release`` (``v4`` or ``v5``), ``split`` (0 for validation, 1 for the public test; none is both), and
-    ``data_files`` (paths or patterns of files in CRAG's format, in place of the official ones):
+    Your own YAML that includes one of ours may set ``dataset_kwargs``, and the command line ``--metadata``, to
+    ``release`` (``v4`` or ``v5``), ``split`` (0 for validation, 1 for the public test; without it both), and
+    ``data_files`` (paths or patterns of files in CRAG's format, instead of the official ones):
     ``--metadata '{"split": 1}'``.
     """
 
@@ -35,15 +35,15 @@ class CragTask(RagTask):
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions."""
         metadata = self.config.metadata or {}
-        given = {**(dataset_kwargs or {}), **{name: metadata[name] for name in CHOICES if name in metadata}}
-        split = given.pop("split", None)
-        self.dataset = questions(self.corpus(**given), split)
+        options = {**(dataset_kwargs or {}), **{name: metadata[name] for name in CHOICES if name in metadata}}
+        split = options.pop("split", None)
+        self.dataset = questions(self.corpus(**options), split)
 
-    def corpus(self, **given: Any) -> str:
+    def corpus(self, **options: Any) -> str:
         """The id of the corpus folder."""
         from lm_eval_rag.tasks.crag.build import build
 
-        return build(str(self.config.task), **given)
+        return build(str(self.config.task), **options)
 
 
 def questions(corpus: str, split: Any = None) -> Any:
@@ -53,7 +53,7 @@ def questions(corpus: str, split: Any = None) -> Any:
         split: 0 or 1; None takes all.
 
     Raises:
-        UserError: Another split, or one of which there is no question.
+        UserError: An unknown split, or one without questions.
     """
     import polars as pl
     from datasets import Dataset, DatasetDict
@@ -64,8 +64,8 @@ def questions(corpus: str, split: Any = None) -> Any:
     if split is not None and str(split) not in ("0", "1"):
         raise UserError(f"split={split!r} is not allowed: give 0 (validation), 1 (public test), or leave it out.")
     table = pl.read_parquet(cache_dir() / str(read_meta(corpus)["pages"]) / "questions.parquet")
-    asked = table if split is None else table.filter(pl.col("split") == int(split))
-    if asked.is_empty():
+    rows = table if split is None else table.filter(pl.col("split") == int(split))
+    if rows.is_empty():
         raise UserError(f"{corpus} has no question of split {split}. Leave split out for all {table.height}.")
-    asked = asked.select(*COLUMNS, corpus=pl.lit(f"{corpus}{SEPARATOR}") + pl.col("id"))
-    return DatasetDict({"test": Dataset(asked.to_arrow())})
+    rows = rows.select(*COLUMNS, corpus=pl.lit(f"{corpus}{SEPARATOR}") + pl.col("id"))
+    return DatasetDict({"test": Dataset(rows.to_arrow())})

@@ -1,4 +1,4 @@
-"""CRAG-demo's questions with their pages, as lines of CRAG's own format, and the corpus folder built of them."""
+"""CRAG-demo's questions with their pages as lines of CRAG's format, and the corpus folder built from them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCES = {"a made-up world": {"licence": "Apache-2.0, as the project", "terms":
 
 
 def build(seed: int = 0) -> str:
-    """The id ``crag_demo/<hash>`` of the demo's corpus folder, which is made, with its graph, if it is not there.
+    """The id ``crag_demo/<hash>`` of the demo's corpus folder; it is written, with its graph, if it does not exist.
 
     Raises:
         UserError: ``seed`` is not a whole number of 0 or more.
@@ -44,30 +44,30 @@ def build(seed: int = 0) -> str:
 
 
 def lines(seed: int = 0) -> Iterator[str]:
-    """Every question as a line of the official format, in both of its spellings by turns."""
+    """Every question as a line of the official format, alternating between its two variants."""
     world, draw, number = make_world(seed), random.Random(seed), 0
     site = {name: domain.pages(world) for name, domain in DOMAINS.items()}
     for name, domain in DOMAINS.items():
         for place, question in enumerate(domain.questions(world)):
-            found = _results(question, site[name], draw)
-            yield json.dumps(_row(f"{name}-{place + 1}-{question.type}", name, question, number, found))
+            results = _results(question, site[name], draw)
+            yield json.dumps(_row(f"{name}-{place + 1}-{question.type}", name, question, number, results))
             number += 1
 
 
 def _results(question: Question, site: dict[str, SitePage], draw: random.Random) -> list[SitePage]:
-    """Five results: the pages that help and others of the domain, in any order; some come twice or empty."""
+    """Five shuffled results: the helpful pages and others of the domain; sometimes one comes twice or is empty."""
     others = [key for key in site if key not in question.pages]
     missing = PAGES - len(question.pages)
-    found = [site[key] for key in (*question.pages, *draw.sample(others, min(missing, len(others))))]
+    results = [site[key] for key in (*question.pages, *draw.sample(others, min(missing, len(others))))]
     if missing > 1 and draw.random() < 0.25:
-        found[-1] = draw.choice(
-            [found[0], SitePage("Error", "https://veldmark.example/gone", "This page is gone.", "")]
+        results[-1] = draw.choice(
+            [results[0], SitePage("Error", "https://veldmark.example/gone", "This page is gone.", "")]
         )
-    draw.shuffle(found)
-    return found[:PAGES]
+    draw.shuffle(results)
+    return results[:PAGES]
 
 
-def _row(id: str, domain: str, question: Question, number: int, found: list[SitePage]) -> dict[str, object]:
+def _row(id: str, domain: str, question: Question, number: int, results: list[SitePage]) -> dict[str, object]:
     answer, *others = question.answers
     alternatives = {"alt_ans": others} if number % 2 else {"alternative_answers": json.dumps(others)}
     return {
@@ -89,6 +89,6 @@ def _row(id: str, domain: str, question: Question, number: int, found: list[Site
                 "page_result": page.html,
                 "page_last_modified": "",
             }
-            for page in found
+            for page in results
         ],
     }

@@ -9,13 +9,13 @@ TOWNS = ("Ostrand", "Pellworth", "Dunmere")
 
 
 def pages(world: World) -> dict[str, SitePage]:
-    """An article an entity, by ``entity:NAME``."""
-    found = {}
+    """One article for each entity, by ``entity:NAME``."""
+    articles = {}
     for name, (text, box) in world.entities.items():
         rows = tuple((key.replace("_", " "), value) for key, value in box.items())
         tables = [Table(name, ("Property", "Value"), rows)] if rows else []
-        found[f"entity:{name}"] = page(f"wiki/{name.replace(' ', '_')}", f"{name} - encyclopedia", [text], tables)
-    return found
+        articles[f"entity:{name}"] = page(f"wiki/{name.replace(' ', '_')}", f"{name} - encyclopedia", [text], tables)
+    return articles
 
 
 def questions(world: World) -> tuple[Question, ...]:

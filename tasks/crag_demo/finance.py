@@ -17,13 +17,13 @@ def short(name: str) -> str:
 
 
 def pages(world: World) -> dict[str, SitePage]:
-    """Two pages a company, by ``company:SYMBOL`` and ``prices:SYMBOL``, and one of all companies, ``companies``."""
-    found = {f"company:{company.symbol}": _profile(company) for company in world.companies}
-    found |= {f"prices:{company.symbol}": _prices(company) for company in world.companies}
+    """Two pages for each company (``company:SYMBOL`` and ``prices:SYMBOL``), and one of all (``companies``)."""
+    site = {f"company:{company.symbol}": _profile(company) for company in world.companies}
+    site |= {f"prices:{company.symbol}": _prices(company) for company in world.companies}
     rows = tuple((c.name, c.symbol, c.sector, c.city, f"{c.market_cap:,.2f}") for c in world.companies)
     table = Table("All listings", ("Company", "Symbol", "Sector", "Seat", "Market cap in $"), rows)
     about = "Every company and warrant that is traded on the exchange of Veldmark, with the city of its head office."
-    return found | {"companies": page("exchange/list", "Veldmark Exchange: listed companies", [about], [table])}
+    return site | {"companies": page("exchange/list", "Veldmark Exchange: listed companies", [about], [table])}
 
 
 def _profile(company: Company) -> SitePage:

@@ -1,8 +1,7 @@
-"""The demo world in the files of CRAG's mock API: the layouts of the official ones, for all five domains.
+"""The demo world as files of CRAG's mock API, in the layouts of the official ones, for all five domains.
 
-JSON, bzip2-packed JSON lines, CSV and SQLite are laid out as there, the finance values pickled as the package
-sqlitedict does it; where the official graph has pickled dictionaries and frames, JSON stands in their place
-(:mod:`lm_eval_rag.harness.kg.convert` says how).
+JSON, JSON lines in bzip2, CSV and SQLite are as there, with finance values pickled as the package sqlitedict does it.
+The official pickled dictionaries and frames are JSON files here (:mod:`lm_eval_rag.harness.kg.convert`).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from lm_eval_rag.harness.common.paths import cache_dir, written_whole
 from lm_eval_rag.harness.data.folders import content_hash
 from lm_eval_rag.tasks.crag_demo.world import Artist, Award, Company, Film, Game, Song, World, make_world
 
-VERSION = 1  # raise it with every change of what is written: it names the folder
-MINUTES = 5  # of a day, in the detailed prices: enough to test with
+VERSION = 1  # part of the folder's name; raise it when what is written changes
+MINUTES = 5  # of each day in the detailed prices, enough for tests
 
 
 def build_graph(seed: int = 0) -> Path:
-    """The folder ``$LM_EVAL_RAG_CACHE/crag_demo_kg/<hash>`` of the demo graph, which is written if it is not there.
+    """The folder ``$LM_EVAL_RAG_CACHE/crag_demo_kg/<hash>`` of the demo graph, which is written if it does not exist.
 
     Raises:
         UserError: ``seed`` is not a whole number of 0 or more.
@@ -81,14 +80,14 @@ def _price(figures: Sequence[float]) -> dict[str, float]:
 
 
 def _by_minute(company: Company) -> dict[str, Any]:
-    """The first minutes of the last five days, each a step of the way from the day's open to its close."""
-    found = {}
+    """The first minutes of the last five days, in equal steps from the day's open to its close."""
+    prices = {}
     for day, (opened, _, _, closed, volume) in list(company.prices.items())[-5:]:
         marks = [round(opened + (closed - opened) * i / MINUTES, 4) for i in range(MINUTES + 1)]
         for minute, (first, last) in enumerate(pairwise(marks)):
             stamp = f"{day} 09:{30 + minute}:00 EST"
-            found[stamp] = _price((first, max(first, last), min(first, last), last, volume // MINUTES))
-    return found
+            prices[stamp] = _price((first, max(first, last), min(first, last), last, volume // MINUTES))
+    return prices
 
 
 def _info(company: Company) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def _artist(artist: Artist) -> dict[str, Any]:
 
 
 def _chart_row(day: str, song: Song, rank: int, before: list[int]) -> list[str]:
-    """A row of the chart: what came last week only where there was a last week."""
+    """A row of the chart; last week's rank is omitted for a new song."""
     last = [str(before[-1])] if before else []
     before.append(rank)
     row = [day, song.title, song.author, str(rank), *last, str(min(before)), str(len(before))]
@@ -213,7 +212,7 @@ def _sports(folder: Path, world: World) -> None:
 
 
 def _soccer_rows(game: Game) -> Iterable[dict[str, Any]]:
-    """The game as each of both teams saw it."""
+    """The game from the view of each team."""
     sides = ((game.home, game.away, "Home", 1), (game.away, game.home, "Away", -1))
     for team, opponent, venue, sign in sides:
         ours, theirs = (game.home_score, game.away_score)[::sign]
@@ -252,9 +251,9 @@ def _nba_row(game: Game) -> dict[str, Any]:
 
 
 def _events(game: Game) -> list[dict[str, Any]]:
-    said = {1: "Start of 1st Period", 4: f"Final: {game.home_score} - {game.away_score}"}
+    texts = {1: "Start of 1st Period", 4: f"Final: {game.home_score} - {game.away_score}"}
     row = {"game_id": game.id, "homedescription": None}
-    return [{**row, "period": period, "neutraldescription": text} for period, text in said.items()]
+    return [{**row, "period": period, "neutraldescription": text} for period, text in texts.items()]
 
 
 @contextmanager

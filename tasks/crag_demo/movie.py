@@ -7,13 +7,13 @@ from lm_eval_rag.tasks.crag_demo.world import Film, World
 
 
 def pages(world: World) -> dict[str, SitePage]:
-    """A page a film (``film:TITLE``) and a person (``person:NAME``), and one of the awards (``oscars``)."""
-    found = {f"film:{film.title}": _film(film) for film in world.films}
-    found |= {f"person:{name}": _person(name, world) for name in world.people}
+    """One page for each film (``film:TITLE``) and person (``person:NAME``), and one of the awards (``oscars``)."""
+    site = {f"film:{film.title}": _film(film) for film in world.films}
+    site |= {f"person:{name}": _person(name, world) for name in world.people}
     rows = tuple((a.year, a.category, a.name, a.film, "won" if a.winner else "nominated") for a in world.awards)
     table = Table("Oscars by ceremony", ("Year", "Category", "Name", "Film", "Result"), rows)
     about = "The film people of Veldmark at the Oscars: every nomination, and who took the statue home."
-    return found | {"oscars": page("film/oscars", "Veldmark at the Oscars", [about], [table])}
+    return site | {"oscars": page("film/oscars", "Veldmark at the Oscars", [about], [table])}
 
 
 def _film(film: Film) -> SitePage:

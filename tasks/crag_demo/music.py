@@ -9,19 +9,19 @@ COUNTRIES = {"GB": "the United Kingdom", "US": "the United States", "ES": "Spain
 
 
 def pages(world: World) -> dict[str, SitePage]:
-    """A page an artist (``artist:NAME``) and a day of the chart (``chart:DAY``), and one of awards (``grammys``)."""
-    found = {f"artist:{artist.name}": _artist(artist, world) for artist in world.artists}
+    """One page for each artist (``artist:NAME``) and chart (``chart:DAY``), and one of the awards (``grammys``)."""
+    site = {f"artist:{artist.name}": _artist(artist, world) for artist in world.artists}
     for iso, songs in world.chart.items():
         rows = tuple((rank, song.title, song.author) for rank, song in enumerate(songs, 1))
         table = Table(f"Hot 100 of {day(iso)}", ("Rank", "Song", "Artist"), rows)
         about = f"The Billboard Hot 100 of {day(iso)}. At number one stands {songs[0].title} by {songs[0].author}."
-        found[f"chart:{iso}"] = page(f"chart/{iso}", f"Billboard Hot 100, {day(iso)}", [about], [table])
+        site[f"chart:{iso}"] = page(f"chart/{iso}", f"Billboard Hot 100, {day(iso)}", [about], [table])
     rows = tuple((grammy.year, grammy.category, grammy.nominee) for grammy in world.grammys)
     table = Table("Winners of the general field", ("Year", "Category", "Winner"), rows)
     about = (
         "Winners of the Grammys for Best New Artist, Song Of The Year and Album Of The Year, as far as we list them."
     )
-    return found | {"grammys": page("music/grammys", "Grammy winners", [about], [table])}
+    return site | {"grammys": page("music/grammys", "Grammy winners", [about], [table])}
 
 
 def _artist(artist: Artist, world: World) -> SitePage:

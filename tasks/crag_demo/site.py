@@ -1,4 +1,4 @@
-"""The web of the demo world: pages in HTML with menus, scripts, entities and tables, as search results are."""
+"""The web of the demo world: HTML pages with menus, scripts, entities and tables, like real search results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOOT = "<footer><p>Terms of use. Cookies help us to count visits.</p></footer>"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of data: its caption, the head, the rows."""
+    """A table: caption, head and rows."""
 
     caption: str
     head: tuple[str, ...]
@@ -41,8 +41,8 @@ class Question:
         dynamic: static, slow-changing, fast-changing or real-time.
         text: In words.
         answers: The answer and its alternatives.
-        pages: Keys of the pages that help.
-        popularity: head, torso or tail; "" where the answer is on the web alone.
+        pages: Keys of the helpful pages.
+        popularity: head, torso or tail; "" if the answer is only on the web.
     """
 
     type: str
@@ -57,7 +57,7 @@ INVALID = ("invalid question",)
 
 
 def page(path: str, name: str, paragraphs: Sequence[str], tables: Sequence[Table] = ()) -> SitePage:
-    """A page with its menu, text, tables and what else pages have around them."""
+    """A page with menu, text, tables, scripts and footer."""
     text = "\n".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
     data = "\n".join(map(_table, tables))
     html = (
@@ -68,7 +68,7 @@ def page(path: str, name: str, paragraphs: Sequence[str], tables: Sequence[Table
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(cell)}" for cell in table.head)  # the end tags of cells and rows may be left out
+    head = "".join(f"<th>{escape(cell)}" for cell in table.head)  # HTML allows cells and rows without end tags
     rows = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}' for cell in row)}" for row in table.rows)
     return f"<table class=data><caption>{escape(table.caption)}</caption><tr>{head}{rows}</table>"
 

@@ -7,18 +7,18 @@ from lm_eval_rag.tasks.crag_demo.world import CLUBS, LAST_DAY, TEAMS, Game, Worl
 
 
 def pages(world: World) -> dict[str, SitePage]:
-    """The results of each sport (``soccer``, ``basketball``) and of each team (``team:NAME``)."""
-    found = {}
+    """One page of results for each sport (``soccer``, ``basketball``) and each team (``team:NAME``)."""
+    site = {}
     for name, games in (("soccer", played(world.soccer)), ("basketball", played(world.basketball))):
         about = f"All {name} results of Veldmark's first division so far, home team first."
-        found[name] = page(f"sports/{name}", f"Veldmark {name} results", [about], [_results(f"Results, {name}", games)])
+        site[name] = page(f"sports/{name}", f"Veldmark {name} results", [about], [_results(f"Results, {name}", games)])
     for team in (*CLUBS, *TEAMS):
         games = [game for game in played((*world.soccer, *world.basketball)) if team in (game.home, game.away)]
         last = games[-1]
         about = f"{team} last played on {day(last.date)}: {last.home} {last.home_score}, {last.away} {last.away_score}."
         path = f"sports/{team.lower().replace(' ', '-')}"
-        found[f"team:{team}"] = page(path, f"{team} - games", [about], [_results(f"Games of {team}", games)])
-    return found
+        site[f"team:{team}"] = page(path, f"{team} - games", [about], [_results(f"Games of {team}", games)])
+    return site
 
 
 def played(games: tuple[Game, ...]) -> list[Game]:
@@ -37,7 +37,7 @@ def winner(game: Game) -> str:
 
 
 def scored(team: str, games: list[Game]) -> list[int]:
-    """What a team scored in each of its games."""
+    """The points of a team in each of its games."""
     return [g.home_score if g.home == team else g.away_score for g in games if team in (g.home, g.away)]
 
 

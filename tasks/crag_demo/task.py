@@ -1,4 +1,4 @@
-"""CRAG-demo as an lm_eval task; pages, graph and corpus folder are made when the task is first loaded."""
+"""CRAG-demo as an lm_eval task; pages, graph and corpus folder are written when the task is first loaded."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lm_eval_rag.tasks.crag_demo.build import build
 
 
 class CragDemoTask(CragTask):
-    """``crag_demo``; ``--metadata '{"split": 1}'`` takes a half of it. Needs no network."""
+    """``crag_demo``; ``--metadata '{"split": 1}'`` takes half of it. Needs no network."""
 
     def cut(self) -> Cut:
-        """The first 75 words and punctuation marks, as the benchmark's tokenizer is not ours to ship."""
+        """The first 75 words and punctuation marks, because we may not ship the benchmark's tokenizer."""
         return words_cut()
 
-    def corpus(self, **given: Any) -> str:
+    def corpus(self, **options: Any) -> str:
         """The id of the corpus folder; ``seed`` makes another world."""
-        return build(**given)
+        return build(**options)

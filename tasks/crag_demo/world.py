@@ -1,7 +1,7 @@
 """The invented world behind CRAG-demo's knowledge graph: names are ours, figures are drawn with a seed.
 
-Nothing in it is real; a likeness of a name is chance. Times lie around CRAG's own query times (early 2024), so that
-questions about them are asked and answered in the same way.
+Nothing in it is real; any similarity of names is accidental. Dates are around CRAG's own query times (early 2024), so
+that questions about them are asked and answered in the same way.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Game:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All of it; ``people`` maps a film person to id and birthday, ``chart`` a day to the songs by rank."""
+    """The whole world; ``people`` maps a film person to id and birthday, ``chart`` a day to the songs by rank."""
 
     companies: tuple[Company, ...]
     films: tuple[Film, ...]
@@ -202,7 +202,7 @@ ENTITIES = {
 
 
 def make_world(seed: int = 0) -> World:
-    """The world of a seed; 0 is the one that CRAG-demo's questions are about."""
+    """The world of a seed; CRAG-demo's questions are about seed 0."""
     draw = random.Random(seed)
     names = list(BIRTHDAYS)
     return World(
@@ -254,7 +254,7 @@ def _film(number: int, row: tuple[str, str, str, str, tuple[tuple[str, str], ...
 def _season(
     teams: tuple[str, ...], start: date, draw: random.Random, *, most: int, prefix: str, least: int = 0
 ) -> tuple[Game, ...]:
-    """Every team at home against every other, one game every other day; scores lie up to ``most`` above ``least``."""
+    """Every team at home against every other, one game every other day; scores: ``least`` to ``least + most``."""
     pairs = [(home, away) for home in teams for away in teams if home != away]
     draw.shuffle(pairs)
     games = []

@@ -1,1 +1,1 @@
-"""RuleQA: questions over five knowledge graphs, with the rules that lead to their answers (arXiv:2410.22353)."""
+"""RuleQA (arXiv:2410.22353): questions over five knowledge graphs, with rules that lead to the answers."""

@@ -1,4 +1,4 @@
-"""The statistics of a built set and its dataset card: contents, terms, numbers beside the paper's, departures."""
+"""The statistics of a built set, and its dataset card: numbers compared with the paper's, departures, terms."""
 
 from __future__ import annotations
 
@@ -14,58 +14,59 @@ from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec
 from lm_eval_rag.tasks.ruleqa.tables import checksum
 
 ALL = (
-    "Rules have length 1 and are mined here, exactly, on D alone; the paper's bank is not the same.",
-    "A question asks for all objects of the held-out facts with its subject, relation and time; each is a gold answer.",
-    "Entities of one name are told apart by a note or a number in parentheses.",
+    "Rules have length 1 and are mined exactly, from D only. The paper's rule bank is different.",
+    "The gold answers of a question are all objects of the held-out facts with its subject, relation and time.",
+    "Entities with the same name are distinguished by a note or a number in parentheses.",
 )
 TEMPORAL = (
-    "D holds the training facts. The published size of RuleQA-I's D is exactly training plus validation facts: "
-    "`corpus=train_valid` builds it so, and then D states the answers of F_R and F_G.",
-    "F_R and F_G are two halves of the validation questions, Q is drawn from the test facts.",
+    "D contains the training facts. The published size of RuleQA-I's D equals training plus validation facts; "
+    "`corpus=train_valid` builds this D, which then states the answers of F_R and F_G.",
+    "F_R and F_G are two halves of the validation questions; Q is sampled from the test facts.",
 )
 STATIC = (
-    "The official test pairs of FB15k-237 share no entity pair with its training set, in either direction, so no "
-    "document could support them. Here all splits are pooled, and 30 % of the (subject, relation) groups with at most "
-    "5 objects and at least one entity pair that carries another relation are held out: a third each for Q, F_R and "
-    "F_G. D is the rest; no document has a held-out subject and relation.",
+    "No entity pair of FB15k-237's official test set occurs in its training set, in either direction, so no document "
+    "could support a test question. Therefore all splits are pooled. A (subject, relation) group is eligible if it has "
+    "at most 5 objects and one of its entity pairs has another relation too. 30 % of the eligible groups are held out, "
+    "a third each for Q, F_R and F_G. D is the rest; no document has a held-out subject and relation.",
 )
 FEW = (
-    "The bank holds every rule with support of at least 2, identity rules included. The published number of rules is "
-    "out of reach with rules of length 1. rule_required questions are too few to claim anything about rules.",
+    "The bank contains every rule with a support of at least 2, including identity rules. Rules of length 1 are fewer "
+    "than the published number. There are too few rule_required questions for a claim about rules.",
 )
 BY_GRAPH: Mapping[str, tuple[str, ...]] = {
-    "icews14": (*TEMPORAL, "Identity rules follow the bank's 557 and are marked `repeat`."),
+    "icews14": (*TEMPORAL, "Identity rules come after the bank's 557 rules and are marked `repeat`."),
     "yago": (
         *TEMPORAL,
         *FEW,
-        "The heads of cross-relation rules give fewer questions than Q needs, so those of identity rules count too.",
+        "Cross-relation rules have too few questions for Q, so questions with identity rules are used too.",
     ),
     "wiki": (
         *TEMPORAL,
         *FEW,
-        "Q-ids are named by three public files (LiterallyWikidata, FB15k-237's entity2wikidata, ECOLA), in this order. "
-        "ECOLA's names are aliases in lower case and noisy. Facts of an entity that none names are left out.",
+        "The names of Q-ids are from three public files, in this order: LiterallyWikidata, FB15k-237's "
+        "entity2wikidata, ECOLA. ECOLA's names are noisy lower-case aliases. Facts of an entity without a name are "
+        "left out.",
     ),
     "fb15k237": (
         *STATIC,
-        "Relations are named by the last words of their Freebase path, with type and domain where two would be alike.",
+        "A relation's name is the last part of its Freebase path, with type and domain if two names would be equal.",
     ),
     "nell995": (
         *STATIC,
-        "Left out: latitudelongitude (coordinates) and atdate (which dates things of any kind, mostly without sense). "
-        "No entity pair of theirs carries another relation. proxyfor and mutualproxyfor are noisy too, and kept: other "
-        "relations state a quarter of proxyfor's pairs.",
-        "Categories are taken off the names of entities, and put back in parentheses where two would be alike.",
+        "Left out: latitudelongitude (coordinates) and atdate (dates of anything, mostly meaningless). Their entity "
+        "pairs have no other relation. proxyfor and mutualproxyfor are noisy too, but they are kept, because a quarter "
+        "of proxyfor's pairs have another relation.",
+        "Categories are removed from entity names, and added in parentheses if two names would be equal.",
     ),
 }
 RENAMED = (
-    "Every entity is renamed: each word of an entity's name is replaced by one made-up word, the same everywhere. "
-    "Relations, times, slices and the order of all rows are those of {}."
+    "Every entity is renamed: each word in entity names is replaced by an invented word, the same one everywhere. "
+    "Relations, times, slices and the order of all rows are the same as in {}."
 )
 
 
 def describe(spec: Spec, tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    """What ``meta.json`` says of the tables: statistics beside the published ones, slices of Q, checksums."""
+    """The tables' part of ``meta.json``: our statistics and the published ones, slices of Q, checksums."""
     asked, rules = tables["queries"], tables["rules"]
     main = asked.filter("in_main")
     pairs = {name: int(tables[name]["answers"].list.len().sum()) for name in ("retriever_train", "generator_train")}
@@ -97,17 +98,17 @@ def text(spec: Spec, meta: Mapping[str, Any], sources: Mapping[str, Source]) -> 
     ]
     parts = [
         f"# {meta['task']}: questions over {spec.title}, with rules",
-        f"Rebuilt after RuleQA (arXiv:2410.22353, table 1) from public files; folder `{meta['task']}/{meta['hash']}`, "
-        f"code version {meta['version']}, parameters {meta['parameters']}.",
-        "## Numbers\n\nPairs count every gold answer once; rules are those that cross relations "
-        f"({meta['repeat_rules']} identity rules besides).",
+        f"RuleQA (arXiv:2410.22353, table 1), rebuilt from public files. Folder `{meta['task']}/{meta['hash']}`, code "
+        f"version {meta['version']}, parameters {meta['parameters']}.",
+        "## Numbers\n\nFor training sets, the number of (question, gold answer) pairs. For rules, the number of "
+        f"cross-relation rules; there are also {meta['repeat_rules']} identity rules.",
         _table(("", "here", "published"), statistics),
-        f"Queries of Q by slice and popularity of the answer; {meta['hard_queries']} questions of the test part, drawn "
-        "into Q or not, are rule_required.",
+        f"Questions of Q by slice and popularity of the answer. The whole test part, in Q or not, has "
+        f"{meta['hard_queries']} rule_required questions.",
         _table(("slice", *POPULARITY), mix),
         "## Departures from the paper\n\n" + "\n".join(f"- {line}" for line in (*ALL, *BY_GRAPH[spec.graph], *fresh)),
-        "Left out on reading: " + "; ".join(f"{n} {what}" for what, n in meta["dropped"].items()) + ".",
-        "## Sources, licences and terms\n\nThe data keep the terms of their sources.",
+        "Left out while reading: " + "; ".join(f"{n} {reason}" for reason, n in meta["dropped"].items()) + ".",
+        "## Sources, licences and terms\n\nThe data are subject to the terms of their sources.",
         _table(("file", "licence", "terms", "sha256"), files),
     ]
     return "\n\n".join(parts) + "\n"

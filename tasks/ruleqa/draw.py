@@ -1,4 +1,4 @@
-"""Seeded draws that depend on the seed and the thing drawn alone: not on row order, nor on a library's generator."""
+"""Seeded sampling that depends only on the seed and the sampled values, not on row order or a library's generator."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import polars as pl
 
 
 def lots(frame: pl.DataFrame, columns: list[str], *, seed: int, stage: str) -> pl.Series:
-    """One whole number in [0, 2**64) a row: the hash of seed, stage and the row's values in ``columns``.
+    """One integer in [0, 2**64) per row: the hash of seed, stage and the row's values in ``columns``.
 
-    Sorting by it shuffles; different stages give independent shuffles.
+    Sorting by it shuffles the rows; different stages give independent shuffles.
     """
     keys: Iterable[tuple[object, ...]] = frame.select(columns).iter_rows()
     prefix = f"{seed}|{stage}|"
@@ -20,15 +20,15 @@ def lots(frame: pl.DataFrame, columns: list[str], *, seed: int, stage: str) -> p
 
 
 def level(supply: list[int], wanted: int, filled: list[int] | None = None) -> list[int]:
-    """How many to take of each supply so that ``filled`` plus taken is as even as supply allows.
+    """How many to take from each class so that ``filled`` plus the taken counts are as equal as possible.
 
     Args:
-        supply: What each class can give.
-        wanted: Total to take; all is taken where supply is smaller.
-        filled: What each class holds already (default none).
+        supply: Number available in each class.
+        wanted: Total to take; everything is taken if less is available.
+        filled: Number that each class already has (default: 0).
 
     Returns:
-        Counts, class by class; what cannot be shared evenly goes to the first classes.
+        Count per class; a remainder goes to the first classes.
     """
     filled = filled or [0] * len(supply)
     taken = [0] * len(supply)

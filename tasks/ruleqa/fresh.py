@@ -1,7 +1,7 @@
-"""Made-up names: every entity renamed, so that nothing can be answered from memory.
+"""Renames every entity with invented words, so that no question can be answered from a model's memory.
 
-Each word of the entities' names gets one made-up word, the same wherever it stands, in the same case: names that share
-words still do, so that retrieval by words is as hard as before and only memory is lost.
+Each word in the entities' names is replaced by the same invented word everywhere, with the same case. Names that share
+words still share words, so retrieval by words is as hard as before.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ CODAS = ("", "", "", *"lmnrstx", "nd", "rk", "st")
 
 
 def renamed(entities: Mapping[int, str], *, avoid: Iterable[str] = (), seed: int = 0) -> dict[int, str]:
-    """The entities under made-up names, no two alike where no two were, without regard to case.
+    """The entities with invented names. Distinct names stay distinct, ignoring case.
 
-    No made-up word is a word of the old names or of the texts in ``avoid``.
+    No invented word occurs in the old names or in the texts in ``avoid``.
     """
     words = sorted({word for name in entities.values() for word in _words(name)})
     generator = made_up(seed, taken={*words, *(word for text in avoid for word in _words(text))})
@@ -28,11 +28,11 @@ def renamed(entities: Mapping[int, str], *, avoid: Iterable[str] = (), seed: int
 
 
 def made_up(seed: int, taken: set[str]) -> Iterator[str]:
-    """Endless lower-case words of two or three syllables, none twice and none in ``taken``."""
-    lot, seen = random.Random(seed), set(taken)
+    """An endless stream of distinct lower-case words of two or three syllables, none of them in ``taken``."""
+    rng, seen = random.Random(seed), set(taken)
     while True:
-        syllables = (lot.choice(ONSETS) + lot.choice(VOWELS) for _ in range(lot.choice((2, 2, 3))))
-        word = "".join(syllables) + lot.choice(CODAS)
+        syllables = (rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(rng.choice((2, 2, 3))))
+        word = "".join(syllables) + rng.choice(CODAS)
         if word not in seen:
             seen.add(word)
             yield word
@@ -43,7 +43,7 @@ def _words(name: str) -> list[str]:
 
 
 def _rename(name: str, new: Mapping[str, str], generator: Iterator[str]) -> str:
-    if not WORD.search(name):  # a name of signs alone, such as !!!
+    if not WORD.search(name):  # a name of punctuation only, such as !!!
         return next(generator).capitalize()
 
     def swap(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from lm_eval_rag.tasks.ruleqa import names, wiki_names
 
 Fetch = Callable[[str], Path]
 SPLITS = ("train", "valid", "test")
-NELL_DROPPED = ("latitudelongitude", "atdate")  # no entity pair of theirs has another relation: no rule reaches them
+NELL_DROPPED = ("latitudelongitude", "atdate")  # their entity pairs have no other relation, so no rule applies
 KEY = ["subject", "relation", "object", "time"]
 
 
@@ -25,10 +25,10 @@ class Graph:
     """A knowledge graph.
 
     Args:
-        facts: Columns ``split`` (train, valid, test), ``subject`` and ``object`` (int64 ids), ``relation`` (a name; one
-            name, one relation), ``time`` (ISO date or year; null when static); no row twice, in the order of the files.
-        entities: Entity id to name; no two alike without regard to case.
-        dropped: What was left out on reading, by reason, in facts.
+        facts: Columns ``split`` (train, valid, test), ``subject`` and ``object`` (int64 ids), ``relation`` (a unique
+            name), ``time`` (ISO date or year; null if static); distinct rows in file order.
+        entities: Entity id -> name; distinct even if case is ignored.
+        dropped: Reason -> number of facts left out while reading.
     """
 
     facts: pl.DataFrame
@@ -37,7 +37,7 @@ class Graph:
 
 
 def icews14(fetch: Fetch) -> Graph:
-    """ICEWS14 in the split of TITer and RE-GCN, days of 2014; its names are readable as they are."""
+    """ICEWS14 in the split of TITer and RE-GCN, days of 2014; its names are already readable."""
     entities = names.unique(_names(fetch("icews14/entity2id.txt")))
     relations = names.unique(_names(fetch("icews14/relation2id.txt")))
     day = pl.lit("2014-01-01").str.to_date() + pl.duration(hours=pl.col("time"))
@@ -45,14 +45,14 @@ def icews14(fetch: Fetch) -> Graph:
 
 
 def yago(fetch: Fetch) -> Graph:
-    """YAGO in the split of RE-Net, one fact a year."""
+    """YAGO in the split of RE-Net, one fact per year."""
     entities = names.unique({id: names.plain(name) for id, name in _names(fetch("yago/entity2id.txt")).items()})
     relations = {id: names.camel(name) for id, name in _names(fetch("yago/relation2id.txt")).items()}
     return _clean(_temporal(fetch, "yago", _year(1830)), entities, relations)
 
 
 def wiki(fetch: Fetch) -> Graph:
-    """Wikidata12k in the split of RE-Net, one fact a year, without facts of an entity that has no name."""
+    """Wikidata12k in the split of RE-Net, one fact per year, without facts of entities that have no name."""
     qids = _names(fetch("wiki/entity2id.txt"))
     labels = wiki_names.labels(fetch, qids)
     relations = {int(id): name for _, id, name in (line.split("\t") for line in _lines(fetch("wiki/relation2id.txt")))}
@@ -63,7 +63,7 @@ def wiki(fetch: Fetch) -> Graph:
 
 
 def fb15k237(fetch: Fetch) -> Graph:
-    """FB15k-237, all splits; Wikidata's descriptions tell entities of one name apart."""
+    """FB15k-237, all splits; Wikidata's descriptions distinguish entities with the same name."""
     ids = _names(fetch("fb15k237/entity2id.txt"))
     text = dict(line.split("\t") for line in _lines(fetch("fb15k237/entity2text.txt")))
     known = json.loads(fetch(wiki_names.FREEBASE).read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def fb15k237(fetch: Fetch) -> Graph:
 
 
 def nell995(fetch: Fetch) -> Graph:
-    """NELL-995, all splits, without ``NELL_DROPPED``; an entity's category tells those of one name apart."""
+    """NELL-995, all splits, without ``NELL_DROPPED``; categories distinguish entities with the same name."""
     raw = {id: names.nell_entity(name) for id, name in _names(fetch("nell995/entity2id.txt")).items()}
     relations = {id: name.removeprefix("concept:") for id, name in _names(fetch("nell995/relation2id.txt")).items()}
     facts = _static(fetch, "nell995")
@@ -95,7 +95,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _names(path: Path) -> dict[int, str]:
-    """Id to raw name from lines of name, tab, id (and what else follows); a line without tab, the count, is skipped."""
+    """Id -> raw name, from lines of name, tab, id and maybe more; the line without tab, the count, is skipped."""
     rows = (line.split("\t") for line in _lines(path))
     return {int(row[1]): " ".join(row[0].split()) for row in rows if len(row) > 1}
 
@@ -105,7 +105,7 @@ def _year(first: int) -> pl.Expr:
 
 
 def _temporal(fetch: Fetch, folder: str, time: pl.Expr) -> pl.DataFrame:
-    """The three splits in RE-Net's format: subject, relation, object, time, and an unused column."""
+    """The three splits in RE-Net's format: subject, relation, object, time, unused column."""
     columns = [*KEY, "unused"]
     frames = [
         pl.read_csv(fetch(f"{folder}/{split}.txt"), separator="\t", has_header=False, new_columns=columns)
@@ -127,14 +127,14 @@ def _static(fetch: Fetch, folder: str) -> pl.DataFrame:
 
 
 def _stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """The splits, one after the other."""
+    """The splits concatenated, with a column ``split``."""
     return pl.concat([frame.with_columns(split=pl.lit(split)) for split, frame in zip(SPLITS, frames, strict=True)])
 
 
 def _clean(
     facts: pl.DataFrame, entities: dict[int, str], relations: dict[int, str], dropped: dict[str, int] | None = None
 ) -> Graph:
-    """Name the relations, and drop repeated facts (of one split or across them: the first stays)."""
+    """Name the relations, and drop repeated facts within and across splits; the first one is kept."""
     kept = facts.unique(KEY, keep="first", maintain_order=True)
     named = pl.col("relation").replace_strict(list(relations), list(relations.values()), return_dtype=pl.String)
     lost = {**(dropped or {}), "repeated facts": facts.height - kept.height}

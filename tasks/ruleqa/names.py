@@ -10,34 +10,34 @@ from importlib.resources import files
 
 ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-QUOTED = re.compile(r'^"(.*)"$')  # a label as a CSV file writes it: "George ""Gabby"" Hayes"
-LEFTOVER = re.compile(r"(-(GB|US)|/(doc|comments))$")  # a Freebase locale; a Wikipedia subpage
-SENSE = re.compile(r"(?<=[a-z])00\d$")  # NELL tells john001 from john
-NUMERAL = re.compile(r"\bn(?=\d+$)")  # and writes the year 1925 as n1925
+QUOTED = re.compile(r'^"(.*)"$')  # a label quoted as in CSV: "George ""Gabby"" Hayes"
+LEFTOVER = re.compile(r"(-(GB|US)|/(doc|comments))$")  # suffix of a Freebase locale or a Wikipedia subpage
+SENSE = re.compile(r"(?<=[a-z])00\d$")  # NELL's sense numbers, such as john001
+NUMERAL = re.compile(r"\bn(?=\d+$)")  # NELL writes the year 1925 as n1925
 UPPER = {"tv": "TV", "gdp": "GDP", "gni": "GNI", "ppp": "PPP", "us": "US", "ml": "ML", "ceo": "CEO"}
 
 
 def plain(name: str) -> str:
-    """A YAGO name in words: ``<James_Welch_(writer)>`` is James Welch (writer)."""
+    """A readable YAGO name: ``<James_Welch_(writer)>`` becomes James Welch (writer)."""
     text = ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), name.strip("<>"))
     return " ".join(text.replace("_", " ").split())
 
 
 def tidy(label: str) -> str:
-    """A label of WIKI or FB15k-237 without what its export left on it: ``Teacher-GB`` is Teacher."""
+    """A label of WIKI or FB15k-237 without artefacts of its export: ``Teacher-GB`` becomes Teacher."""
     text = LEFTOVER.sub("", " ".join(label.split()))
     return QUOTED.sub(r"\1", text).replace('""', '"') if '""' in text else text
 
 
 def camel(name: str) -> str:
-    """A YAGO relation in words: ``<wasBornIn>`` is was born in."""
+    """A readable YAGO relation: ``<wasBornIn>`` becomes was born in."""
     return CAMEL.sub(" ", name.strip("<>")).lower()
 
 
 def nell_entity(name: str) -> tuple[str, str]:
-    """A NELL entity and its category in words: ``concept_personus_jon_garland`` is (jon garland, person US).
+    """Readable NELL entity and category: ``concept_personus_jon_garland`` becomes (jon garland, person US).
 
-    A name of underscores alone has the category as its name; a bare number has no category.
+    If the name has only underscores, the category is the name. A plain number has no category.
     """
     _, category, *rest = name.split("_") if name.startswith("concept_") else ("", "", name)
     text = " ".join(word for word in rest if word)
@@ -47,17 +47,16 @@ def nell_entity(name: str) -> tuple[str, str]:
 
 @cache
 def segment(glued: str) -> str:
-    """Glued words apart, by the fewest words of our list: ``teamplaysincity`` is team plays in city.
+    """Splits a compound into the fewest words of our list: ``teamplaysincity`` becomes team plays in city.
 
-    A word that the list cannot spell stays as it is; of ways with equally many words, the one whose first word is
-    shortest is taken.
+    A compound that the list cannot split is unchanged. Ties go to the split with the shortest first word.
     """
     ways: dict[int, tuple[str, ...]] = {len(glued): ()}
     for start in range(len(glued) - 1, -1, -1):
         ends = (end for end in range(start + 1, len(glued) + 1) if end in ways and glued[start:end] in _words())
-        found = [(glued[start:end], *ways[end]) for end in ends]
-        if found:
-            ways[start] = min(found, key=len)
+        splits = [(glued[start:end], *ways[end]) for end in ends]
+        if splits:
+            ways[start] = min(splits, key=len)
     return " ".join(UPPER.get(word, word) for word in ways.get(0, (glued,)))
 
 
@@ -67,25 +66,25 @@ def _words() -> frozenset[str]:
 
 
 def freebase_relations(paths: Mapping[int, str]) -> dict[int, str]:
-    """Freebase relation paths in words, as short as keeps them apart.
+    """Readable names of Freebase relation paths, as short as possible but distinct.
 
-    ``/people/person/place_of_birth`` is place of birth; where two would be alike, type and domain are added, as in
-    film genre and TV program genre.
+    ``/people/person/place_of_birth`` becomes place of birth. If two names would be equal, type and domain are added, as
+    in film genre and TV program genre.
     """
     forms = {id: _forms(path) for id, path in paths.items()}
     depth = dict.fromkeys(paths, 0)
     while True:
-        told = {id: forms[id][depth[id]] for id in paths}
-        shared = Counter(name.casefold() for name in told.values())
-        open_ids = [id for id in paths if shared[told[id].casefold()] > 1 and depth[id] + 1 < len(forms[id])]
+        chosen = {id: forms[id][depth[id]] for id in paths}
+        shared = Counter(name.casefold() for name in chosen.values())
+        open_ids = [id for id in paths if shared[chosen[id].casefold()] > 1 and depth[id] + 1 < len(forms[id])]
         if not open_ids:
-            return unique(told)
+            return unique(chosen)
         for id in open_ids:
             depth[id] += 1
 
 
 def _forms(path: str) -> list[str]:
-    """A path in words, shorter forms first; a compound path has two parts joined by a dot."""
+    """Readable forms of a path, shorter ones first; a compound path has two parts joined by a dot."""
     parts = [part.strip("/").split("/") for part in path.split("./")]
     last = [part[-1] for part in parts]
     first = parts[0]
@@ -94,7 +93,7 @@ def _forms(path: str) -> list[str]:
 
 
 def _joined(names: Iterable[str]) -> str:
-    """Names in a row without what only repeats: award, award_winner is award winner."""
+    """Names joined without repetition: award, award_winner becomes award winner."""
     row: list[str] = []
     for name in names:
         words = re.sub(r"_s\b", "s", name).split("_")
@@ -108,24 +107,24 @@ def _alike(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def short(description: str) -> str:
-    """The first clause of a description, eight words at most."""
+    """The first clause of a description, at most eight words."""
     return " ".join(re.split(r"[,;(]", description)[0].split()[:8])
 
 
 def unique(names: Mapping[int, str], hint: Callable[[int], str] | None = None) -> dict[int, str]:
-    """The names, with those that collide (without regard to case) told apart.
+    """The names, made distinct even if case is ignored.
 
-    A colliding name gets its hint in parentheses, such as ``Philadelphia (1993 film by Jonathan Demme)``; what still
-    collides, or has no hint, gets a number in the order of the ids: ``Forward``, ``Forward (2)``.
+    A repeated name gets its hint in parentheses, such as ``Philadelphia (1993 film by Jonathan Demme)``. If names are
+    still equal or have no hint, they get a number in the order of ids: ``Forward``, ``Forward (2)``.
     """
     shared = Counter(name.casefold() for name in names.values())
-    told, taken = dict(names), set[str]()
+    distinct, taken = dict(names), set[str]()
     for id in sorted(names):
         extra = hint(id) if hint and shared[names[id].casefold()] > 1 else ""
         base = f"{names[id]} ({extra})" if extra else names[id]
-        told[id], number = base, 1
-        while told[id].casefold() in taken:
+        distinct[id], number = base, 1
+        while distinct[id].casefold() in taken:
             number += 1
-            told[id] = f"{base} ({number})"
-        taken.add(told[id].casefold())
-    return told
+            distinct[id] = f"{base} ({number})"
+        taken.add(distinct[id].casefold())
+    return distinct

@@ -1,4 +1,4 @@
-"""RuleQA on the Hub: the sets that can be published, and corpus folders made from published ones."""
+"""RuleQA on the Hub: the sets that can be published, and corpus folders installed from published sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TABLES = ("corpus", "rules", "queries", "retriever_train", "generator_train")
 
 
 def offered() -> dict[str, tuple[DataSet, ...]]:
-    """What ``publish dataset`` takes: ``ruleqa`` for the five sets, and every single one, with ``_fresh`` too."""
+    """The names for ``publish dataset``: ``ruleqa`` for the five sets, and every set, also ``_fresh``."""
     manifest = read_manifest(files(__package__) / "sources.toml")
     single = {
         task: DataSet(
@@ -40,21 +40,21 @@ def offered() -> dict[str, tuple[DataSet, ...]]:
         )
         for task in TASKS
     }
-    return {"ruleqa": tuple(single[task] for task in SPECS), **{task: (one,) for task, one in single.items()}}
+    return {"ruleqa": tuple(single[task] for task in SPECS), **{task: (dataset,) for task, dataset in single.items()}}
 
 
 def install(task: str, dataset: str) -> tuple[str, str]:
-    """The corpus id of a published set, and which version it is: ``ORG/NAME@<commit>``, or the folder.
+    """The corpus id of a published set, and its version: ``ORG/NAME@<commit>``, or the folder.
 
-    The folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` is named by its content, so that it is never taken for the one that
-    is built here from the sources: they hold the same if the published set was built by the same code.
+    The folder ``$LM_EVAL_RAG_CACHE/<task>/<hash>`` is named by the hash of its content, so it differs from the folder
+    that is built here from the sources. Both have the same content if the same code built the published set.
 
     Args:
         task: Name of the set, such as ``ruleqa_i`` or ``ruleqa_n_fresh``.
-        dataset: ``ORG/NAME``, ``ORG/NAME@revision``, or a folder that holds ``<task>/meta.json`` and so on.
+        dataset: ``ORG/NAME``, ``ORG/NAME@revision``, or a folder that contains ``<task>/meta.json`` and so on.
 
     Raises:
-        UserError: What :func:`fetch_folder` raises; the set is not in it, a file is missing, or a checksum is wrong.
+        UserError: An error of :func:`fetch_folder`; the set or a file is missing, or a checksum is wrong.
     """
     root = fetch_folder(dataset, kind="dataset", only=(f"{task}/*", "*/meta.json"))
     source = root / task
@@ -75,34 +75,34 @@ def install(task: str, dataset: str) -> tuple[str, str]:
 def _meta(source: Path, dataset: str) -> dict[str, Any]:
     path = source / "meta.json"
     if not path.is_file():
-        held = sorted(other.parent.name for other in source.parent.glob("*/meta.json"))
+        sets = sorted(other.parent.name for other in source.parent.glob("*/meta.json"))
         raise UserError(
-            f"The dataset {dataset} holds no {source.name}. It holds: {', '.join(held) or 'no RuleQA set'}."
+            f"The dataset {dataset} does not contain {source.name}. It contains: {', '.join(sets) or 'no RuleQA set'}."
         )
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
-        whole = meta["task"] == source.name and set(meta["checksums"]) == set(TABLES) and meta["hash"]
+        complete = meta["task"] == source.name and set(meta["checksums"]) == set(TABLES) and meta["hash"]
         sizes = {f"{name}.parquet" for name in TABLES} == set(meta["files"])
     except (ValueError, KeyError, TypeError) as error:
-        raise _wrong(dataset, f"{path.name} cannot be read ({type(error).__name__}: {error})") from None
-    if not (whole and sizes):
-        raise _wrong(dataset, f"{path.name} is not that of a {source.name}")
+        raise _damaged(dataset, f"{path.name} cannot be read ({type(error).__name__}: {error})") from None
+    if not (complete and sizes):
+        raise _damaged(dataset, f"{path.name} does not describe {source.name}")
     return dict(meta)
 
 
 def _verify(source: Path, meta: Mapping[str, Any], dataset: str) -> None:
-    """Hold every table to its checksum, which is of the rows."""
-    for name, wanted in meta["checksums"].items():
+    """Compare the rows of every table with the checksum."""
+    for name, expected in meta["checksums"].items():
         try:
-            found = checksum(pl.read_parquet(source / f"{name}.parquet"))
+            actual = checksum(pl.read_parquet(source / f"{name}.parquet"))
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise _wrong(dataset, f"{name}.parquet cannot be read ({error})") from None
-        if found != wanted:
-            raise _wrong(dataset, f"{name}.parquet has other rows than its checksum says")
+            raise _damaged(dataset, f"{name}.parquet cannot be read ({error})") from None
+        if actual != expected:
+            raise _damaged(dataset, f"the rows of {name}.parquet do not match their checksum")
 
 
-def _wrong(dataset: str, what: str) -> UserError:
+def _damaged(dataset: str, reason: str) -> UserError:
     return UserError(
-        f"The dataset {dataset} is damaged: {what}. Take another version of it, or leave dataset= out: the set is then "
-        "built from its sources."
+        f"The dataset {dataset} is damaged: {reason}. Use another version of it, or leave dataset= out to build the "
+        "set from its sources."
     )

@@ -1,4 +1,4 @@
-"""Questions from held-out facts, their slices, and the draw of the query set Q."""
+"""Questions from held-out facts, their slices, and sampling of the query set Q."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from lm_eval_rag.tasks.ruleqa.draw import level, lots
 KEY = ["subject", "relation", "time"]
 SLICES = ("direct", "rule_required", "unreachable")
 POPULARITY = ("head", "torso", "tail")
-SELECTED = 3  # rules of a query: the default of the methods
+SELECTED = 3  # rules per query, as in the methods by default
 
 
 def questions(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row a (subject, relation, time) with all its objects, ascending, as the list ``answers``; sorted by time."""
+    """One row per (subject, relation, time) with all its objects, ascending, as list ``answers``; sorted by time."""
     grouped = facts.group_by(KEY).agg(pl.col("object").unique().sort().alias("answers"))
     return grouped.sort("time", "subject", "relation")
 
 
 def selected(bank: pl.DataFrame) -> pl.DataFrame:
-    """The first ``SELECTED`` cross-relation rules of each head, of a bank that is sorted best first."""
+    """The first ``SELECTED`` cross-relation rules of each head; the bank is sorted best first."""
     return bank.filter(pl.col("head") != pl.col("body")).group_by("head", maintain_order=True).head(SELECTED)
 
 
 def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame) -> pl.DataFrame:
     """Add ``slice``.
 
-    ``direct``: some document states the subject, the relation and a gold answer, at any time. ``rule_required``: none
-    does, but one states subject and gold answer under the body of one of the query's selected rules. Else
-    ``unreachable``.
+    ``direct``: a document states the subject, the relation and a gold answer, at any time. ``rule_required``: none
+    does, but a document states the subject and a gold answer with the body of one of the query's selected rules as
+    relation. ``unreachable``: all others.
 
     Args:
-        asked: Of :func:`questions`.
+        asked: Result of :func:`questions`.
         documents: The facts of D.
         bank: Relation ids in ``head`` and ``body``, best first.
     """
@@ -53,11 +53,11 @@ def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame
 
 
 def with_popularity(asked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Add ``popularity``: the tertile of mention mass of the query's most mentioned gold answer.
+    """Add ``popularity``: the tertile, by mentions, of the query's most mentioned gold answer.
 
-    Entities are ordered by their mentions in D (as subject or object), most first, ties by id: ``head`` are those
-    before which less than a third of all mentions lie, ``torso`` less than two thirds, ``tail`` the rest and what D
-    never names.
+    Entities are sorted by their number of mentions in D (as subject or object), most first, ties by id. ``head``: the
+    entities before it have less than a third of all mentions; ``torso``: less than two thirds; ``tail``: the others,
+    and entities without mentions.
     """
     mentions = pl.concat([documents["subject"], documents["object"]]).alias("entity").value_counts()
     ordered = mentions.sort("count", "entity", descending=[True, False])
@@ -76,10 +76,10 @@ def with_popularity(asked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFram
 
 
 def drawn(asked: pl.DataFrame, n: int, *, seed: int = 0) -> pl.DataFrame:
-    """Add ``in_main``, true for the ``n`` queries of Q (fewer where supply is smaller), and shuffle the rows.
+    """Add ``in_main``, true for the ``n`` queries of Q (or all if there are fewer), and shuffle the rows.
 
-    rule_required takes its natural share, or a third of ``n`` where that is more and supply allows. Within it and then
-    over all of Q, head, torso and tail are as even as supply allows; the rest is left to the lot.
+    rule_required questions get their natural share, or a third of ``n`` if that is more, as far as there are enough.
+    Within them, and then in all of Q, head, torso and tail are as equal as possible. Otherwise the choice is random.
     """
     asked = asked.with_columns(lots(asked, KEY, seed=seed, stage="queries")).sort("lot", *KEY)
     n = min(n, asked.height)

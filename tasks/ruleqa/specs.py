@@ -1,6 +1,6 @@
-"""The five benchmarks: which graph, which sizes, and the sizes that the paper printed.
+"""The five benchmarks: their graphs, parameters and published sizes.
 
-Published numbers: table 1 of arXiv:2410.22353 (version of 16 October 2024), as printed.
+Published sizes: table 1 of arXiv:2410.22353 (version of 16 October 2024).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Spec:
     """One benchmark.
 
     Args:
-        task: Its name.
-        graph: Its reader in :mod:`lm_eval_rag.tasks.ruleqa.graphs`.
-        title: The knowledge graph, for the card.
-        temporal: Whether its facts have times.
-        bank: Number of cross-relation rules at most; None takes all.
-        min_support: Of a rule of the bank.
-        published: What the paper printed; its number of queries is also ours, where supply allows.
+        task: Name of the task.
+        graph: Name of the reader in :mod:`lm_eval_rag.tasks.ruleqa.graphs`.
+        title: Name of the knowledge graph, for the card.
+        temporal: Whether facts have times.
+        bank: Maximum number of cross-relation rules; None for all.
+        min_support: Minimum support of a rule in the bank.
+        published: Published sizes; Q has the published number of queries if there are enough.
     """
 
     task: str

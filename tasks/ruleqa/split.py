@@ -1,8 +1,8 @@
-"""Which facts become documents, training pairs and test questions.
+"""Splits facts into documents, training pairs and test questions.
 
-Temporal graphs keep their official chronological split. Static graphs cannot: the official test pairs of FB15k-237
-share no entity pair with its training set, so no document could support them; whole (subject, relation) groups are
-held out instead.
+Temporal graphs keep their official chronological split. Static graphs cannot, because no entity pair of FB15k-237's
+official test set occurs in its training set, so no document could support a test question. There, whole
+(subject, relation) groups are held out instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Parts:
     """Disjoint parts of a graph's facts, columns as in :class:`lm_eval_rag.tasks.ruleqa.graphs.Graph`.
 
     Args:
-        documents: D, what is retrieved from and mined.
+        documents: D, used for retrieval and rule mining.
         retriever: Held-out facts behind F_R.
         generator: Held-out facts behind F_G.
         test: Held-out facts behind Q.
@@ -39,10 +39,10 @@ def temporal(facts: pl.DataFrame, *, corpus: CorpusChoice = "train", seed: int =
     """The official split; F_R and F_G are two halves of the validation questions (subject, relation, time).
 
     Args:
-        facts: With ``split`` and ``time``.
-        corpus: ``train_valid`` also puts the validation facts into D, as the published size of RuleQA-I implies; F_R
-            and F_G are then questions whose answers D states.
-        seed: Of the halves.
+        facts: Facts with ``split`` and ``time``.
+        corpus: ``train_valid`` adds the validation facts to D, as the published size of RuleQA-I implies; D then states
+            the answers of F_R and F_G.
+        seed: Seed of the halves.
     """
     train, valid, test = (facts.filter(pl.col("split") == split) for split in ("train", "valid", "test"))
     first, second = _shares(valid, [*GROUP, "time"], 2, seed=seed, stage="halves")
@@ -56,9 +56,9 @@ def static(facts: pl.DataFrame, *, share: float = 0.3, most: int = 5, seed: int 
     Args:
         facts: All splits pooled.
         share: In (0, 1).
-        most: A group is eligible with at most so many objects, and if at least one of its entity pairs carries another
-            relation too.
-        seed: Of the choice.
+        most: A group is eligible if it has at most this many objects, and one of its entity pairs has another relation
+            too.
+        seed: Seed of the choice.
     """
     pair = ["subject", "object"]
     linked = facts.with_columns(others=pl.len().over(pair) - 1)
@@ -73,7 +73,7 @@ def static(facts: pl.DataFrame, *, share: float = 0.3, most: int = 5, seed: int 
 
 
 def _shares(facts: pl.DataFrame, key: list[str], n: int, *, seed: int, stage: str) -> list[pl.DataFrame]:
-    """``n`` equal shares of the facts' groups under ``key``, whole groups each; earlier shares take the remainder."""
+    """The facts in ``n`` parts with equal numbers of groups by ``key``; a remainder goes to the first parts."""
     groups = facts.select(key).unique()
     groups = groups.with_columns(lots(groups, key, seed=seed, stage=stage)).sort("lot", *key)
     numbered = groups.select(*key, (pl.int_range(pl.len()) % n).alias("share"))

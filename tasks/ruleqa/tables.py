@@ -1,4 +1,4 @@
-"""The tables of a corpus folder: documents, rules, queries and training pairs in readable names."""
+"""The tables of a corpus folder: documents, rules, queries and training pairs, with readable names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Names = Mapping[int, str]
 
 
 def documents(facts: pl.DataFrame, entities: Names) -> pl.DataFrame:
-    """``corpus.parquet``: one linearised fact a row; ids are padded so that their order is the rows'."""
+    """``corpus.parquet``: one linearised fact per row; ids are zero-padded, so that they sort in row order."""
     named = facts.sort("time", maintain_order=True).select(
         _named("subject", entities), "relation", _named("object", entities), "time"
     )
@@ -22,12 +22,12 @@ def documents(facts: pl.DataFrame, entities: Names) -> pl.DataFrame:
 
 
 def rules(bank: pl.DataFrame) -> pl.DataFrame:
-    """``rules.parquet``: the bank as it is, with identity rules marked ``repeat``."""
+    """``rules.parquet``: the bank, with identity rules marked ``repeat``."""
     return bank.with_columns(repeat=pl.col("head") == pl.col("body"))
 
 
 def queries(asked: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
-    """Rows of questions in words: id, text, subject, relation, time, answers, and what other columns they have."""
+    """Questions as text: id, text, subject, relation, time, answers, and all other columns."""
     rest = [pl.col(name) for name in asked.columns if name not in ("subject", "relation", "time", "answers")]
     answers = pl.col("answers").list.eval(_named("", entities))
     named = asked.with_columns(_named("subject", entities), answers)
@@ -37,12 +37,12 @@ def queries(asked: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
 
 
 def pairs(facts: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
-    """F_R or F_G: every question of held-out facts, with its answers."""
+    """F_R or F_G: every question of the held-out facts, with its answers."""
     return queries(questions(facts), entities, prefix)
 
 
 def checksum(table: pl.DataFrame) -> str:
-    """sha256 of the rows as JSON lines: of the content, whatever the Parquet writer."""
+    """sha256 of the rows as JSON Lines, so that it does not depend on the Parquet writer."""
     return hashlib.sha256(table.write_ndjson().encode()).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Names for the Q-ids of WIKI from three public files, joined without guessing.
+"""Names for the Q-ids of WIKI, from three public files, without guessing.
 
-LiterallyWikidata's English labels come first, then those that FB15k-237's entity2wikidata carries, then ECOLA's names
-(arXiv:2203.09590). ECOLA numbers its entities anew and gives no Q-ids, but its facts are Wikidata12k's, in the same
-order and cut into the same time classes, less those of entities without a name and those that end before they begin:
-walking both lists side by side gives every ECOLA entity its Wikidata12k id.
+LiterallyWikidata's English labels come first, then the labels in FB15k-237's entity2wikidata, then ECOLA's names
+(arXiv:2203.09590). ECOLA has its own entity numbers and no Q-ids. But its facts are Wikidata12k's, in the same order
+and with the same time classes; only facts of entities without a name and facts that end before they begin are missing.
+So both lists can be aligned fact by fact, which maps every ECOLA entity to its Wikidata12k id.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LABELS = "wiki/labels/literallywikidata_entity_labels_en.txt"
 FREEBASE = "wiki/labels/fb15k237_entity2wikidata.json"
 ECOLA = "wiki/labels/ecola_wiki_short_{}.txt"
 INTERVALS = "wiki/wikidata12k_interval_{}.txt"
-SPLITS = {"train": "train", "valid": "val", "test": "test"}  # Wikidata12k's word, and ECOLA's
-FULL = 300  # a time class of HyTE ends with the year that brings it to so many mentions
-LAST = 81  # of ECOLA's classes, which open ends fall into; an open beginning falls into class 0
+SPLITS = {"train": "train", "valid": "val", "test": "test"}  # Wikidata12k's name -> ECOLA's name
+FULL = 300  # a time class of HyTE ends with the year in which it reaches this many mentions
+LAST = 81  # the last time class of ECOLA, also for facts without an end; facts without a start have class 0
 FILES = (
     LABELS,
     FREEBASE,
@@ -33,24 +33,24 @@ FILES = (
 
 
 def labels(fetch: Fetch, qids: dict[int, str]) -> dict[int, str]:
-    """Entity id to name, of those entities that any of the three files names."""
+    """Entity id -> name, for the entities with a name in any of the three files."""
     english = dict(line.split("\t") for line in _lines(fetch(LABELS)))
     known = json.loads(fetch(FREEBASE).read_text(encoding="utf-8")).values()
     freebase = {entry["wikidata_id"]: entry["label"] for entry in known}
     ecola = aligned(fetch)
-    found = {id: english.get(qid) or freebase.get(qid) or ecola.get(id) for id, qid in qids.items()}
-    return {id: " ".join(name.split()) for id, name in found.items() if name}
+    names = {id: english.get(qid) or freebase.get(qid) or ecola.get(id) for id, qid in qids.items()}
+    return {id: " ".join(name.split()) for id, name in names.items() if name}
 
 
 def aligned(fetch: Fetch) -> dict[int, str]:
-    """Wikidata12k's entity id to ECOLA's name.
+    """Wikidata12k's entity id -> ECOLA's name.
 
     Raises:
-        ValueError: Some fact of ECOLA has no counterpart.
+        ValueError: A fact of ECOLA has no counterpart.
     """
     rows = {split: [line.split("\t") for line in _lines(fetch(INTERVALS.format(split)))] for split in SPLITS}
     classes = _classes(year for split in rows.values() for row in split for year in map(_year, row[3:5]))
-    ours: dict[tuple[str, int], int] = {}  # ("entity" or "relation", Wikidata12k's id) to ECOLA's
+    ours: dict[tuple[str, int], int] = {}  # ("entity" or "relation", Wikidata12k's id) -> ECOLA's id
     theirs: dict[tuple[str, int], int] = {}
 
     def fits(fact: Fact, other: Fact) -> bool:
@@ -78,13 +78,13 @@ def _pairs(fact: Fact, other: Fact) -> Iterator[tuple[str, int, int]]:
 
 
 def _year(date: str) -> int | None:
-    """The year of ``1926-##-##`` or ``918-##-##``; None of ``####-##-##``."""
+    """The year of ``1926-##-##`` or ``918-##-##``; None for ``####-##-##``."""
     year = date.rsplit("-", 2)[0]
     return int(year) if year.isdigit() else None
 
 
 def _classes(years: Iterator[int | None]) -> dict[int, int]:
-    """Year to time class, over all mentions of years."""
+    """Year -> time class, by the number of mentions of each year."""
     counts = Counter(year for year in years if year is not None)
     classes, number, mentions = {}, 0, 0
     for year in sorted(counts):
@@ -102,7 +102,7 @@ def _fact(row: list[str], classes: dict[int, int]) -> Fact:
 
 
 def _intervals(path: Path) -> list[Fact]:
-    """ECOLA's rows (subject, relation, object, class), with rows of successive classes joined into one fact."""
+    """ECOLA's rows (subject, relation, object, class); rows with successive classes are merged into one fact."""
     facts: list[Fact] = []
     for line in _lines(path):
         subject, relation, object, time = map(int, line.split("\t"))

@@ -1,1 +1,1 @@
-"""RuleQA-demo: a seeded made-up world with planted rules of known confidence; needs no network."""
+"""RuleQA-demo: an invented world, generated from a seed, with planted rules of known confidence; needs no network."""

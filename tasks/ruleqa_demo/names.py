@@ -1,4 +1,4 @@
-"""Made-up names: seeded syllables that read like words, unique within a world, of nobody and nowhere real."""
+"""Invented names: seeded syllables that read like words, unique within a world, without real persons or places."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ Draw = Callable[[], str]
 
 
 class Names:
-    """A source of names that never repeats itself.
+    """A source of distinct names.
 
     Args:
-        rng: Where the draws come from.
+        rng: Source of randomness.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -63,7 +63,7 @@ class Names:
         return self._fresh(lambda: (syllables(self._rng, 1) + self._rng.choice(PLACE_ENDINGS)).capitalize())
 
     def organisation(self, place: str) -> str:
-        """A body with its seat, as event data name them: ``Senate (Korvast)``."""
+        """An organisation with its seat, as in event data: ``Senate (Korvast)``."""
         return self._fresh(lambda: f"{self._rng.choice(BODIES)} ({place})")
 
     def _word(self, count: int) -> str:

@@ -1,9 +1,9 @@
-"""A made-up world of dated facts with planted rules of known confidence, noise, distractors and paraphrase.
+"""An invented world of dated facts with planted rules of known confidence, noise, distractors and paraphrases.
 
-Each planted rule (body -> head) is drawn exactly: of the body's 95 documents, ``round(confidence * 95)`` are followed,
-1 to 90 days later, by a document with the head on the same pair. No pair carries both in any other way, so mining the
-documents must find the planted confidence to the digit. The body facts that no document follows are where the
-questions that need a rule come from: their heads come true after the documents end.
+Each planted rule (body -> head) is exact: ``round(confidence * 95)`` of the body's 95 documents are followed, 1 to 90
+days later, by a document with the head and the same pair of entities. No pair has both relations in any other way, so
+mining must find exactly the planted confidence. The other body facts give the rule_required questions: their heads
+become true after the last document.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from itertools import islice
 from lm_eval_rag.tasks.ruleqa_demo.names import Names
 
 START = date(2031, 1, 1)
-END, HALFWAY, LAST = 1095, 1185, 1275  # days after START: documents end, training questions end, test questions end
+END, HALFWAY, LAST = 1095, 1185, 1275  # days after START: end of documents, training questions, test questions
 BODY_FACTS, NOISE, DISTRACTORS = 95, 160, 890
 PARAPHRASED = 0.15
-# questions of a part: (that need a rule, that a document answers directly, that nothing supports)
+# number of questions per part: (rule_required, direct, unreachable)
 TEST, TRAIN = (130, 56, 14), (90, 50, 10)
 
-# relation -> (kind of subject, kind of object, wordings); the seed picks the usual wording, the others are paraphrases
+# relation -> (kind of subject, kind of object, wordings); the seed selects the usual wording, others are paraphrases
 RELATIONS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "birth": ("person", "place", ("was born in", "was born and raised in", "had been born in")),
     "citizen": ("person", "place", ("is a citizen of", "became a citizen of", "has the citizenship of")),
@@ -48,7 +48,7 @@ RELATIONS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "merge": ("body", "body", ("merged with", "has merged with", "agreed to have merged with")),
     "supply": ("body", "body", ("supplied goods to", "supplies goods to", "supplied more goods to")),
     "bill": ("body", "body", ("sent a bill to", "sent a large bill to", "has sent a bill to")),
-    # no rule leads from or to these
+    # relations without rules
     "letter": ("person", "person", ("wrote a letter to", "wrote a long letter to", "has written a letter to")),
     "visit": ("person", "place", ("visited", "paid a visit to", "visited again")),
     "complain": ("person", "body", ("complained about", "complained again about", "has complained about")),
@@ -78,7 +78,7 @@ SIZES = {"person": 240, "place": 60, "body": 90}
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A dated fact; ``wording`` is how its document says ``relation`` (the usual wording)."""
+    """A dated fact; ``relation`` is the usual wording, ``wording`` is the one in its document."""
 
     subject: str
     relation: str
@@ -88,13 +88,13 @@ class Fact:
 
     @property
     def text(self) -> str:
-        """The document that states it."""
+        """The text of its document."""
         return f"Time {self.time} {self.subject} {self.wording} {self.object}."
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Facts to ask about: all objects of one subject, relation and day, and what the question was drawn as."""
+class DemoQuestion:
+    """A question with its answers: all objects of one subject, relation and day; ``drawn_as`` is its intended slice."""
 
     subject: str
     relation: str
@@ -105,18 +105,18 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question in words."""
+        """The question's text."""
         return f"Time {self.time} what does {self.subject} {self.wording} ?"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Documents in time's order, three disjoint sets of questions, the planted rules (body, head, confidence)."""
+    """Documents sorted by time, three disjoint sets of questions, and the planted rules (body, head, confidence)."""
 
     documents: tuple[Fact, ...]
-    retriever_train: tuple[Question, ...]
-    generator_train: tuple[Question, ...]
-    test: tuple[Question, ...]
+    retriever_train: tuple[DemoQuestion, ...]
+    generator_train: tuple[DemoQuestion, ...]
+    test: tuple[DemoQuestion, ...]
     planted: tuple[tuple[str, str, float], ...]
 
 
@@ -124,7 +124,7 @@ Raw = tuple[str, str, str, int]  # subject, relation's key, object, day
 
 
 def make_world(seed: int = 0) -> World:
-    """The world of a seed: other seeds have other names, other usual wordings and other facts."""
+    """The world of a seed; other seeds have other names, usual wordings and facts."""
     rng = random.Random(f"ruleqa_demo {seed}")
     usual = {key: rng.sample(wordings, len(wordings)) for key, (_, _, wordings) in RELATIONS.items()}
     pairs = _pair_streams(rng, _entities(rng))
@@ -136,7 +136,7 @@ def make_world(seed: int = 0) -> World:
     rng.shuffle(open_heads)
     needing, repeated = iter(open_heads), iter(direct)
     taken: set[tuple[str, str, int]] = set()
-    parts: list[tuple[Question, ...]] = []
+    parts: list[tuple[DemoQuestion, ...]] = []
     for (rule, known, none), first, last in ((TRAIN, END, HALFWAY), (TRAIN, END, HALFWAY), (TEST, HALFWAY, LAST)):
         drawn = [(*link, "rule_required") for link in islice(needing, rule)]
         drawn += [(*fact[:3], "direct") for fact in islice(repeated, known)]
@@ -163,7 +163,7 @@ def _entities(rng: random.Random) -> dict[str, list[str]]:
 
 
 def _pair_streams(rng: random.Random, entities: dict[str, list[str]]) -> dict[str, Iterator[tuple[str, str]]]:
-    """For each relation an endless stream of pairs; no pair is ever given twice, whatever the relation."""
+    """For each relation an endless stream of pairs; no pair is repeated, even across relations."""
     used: set[tuple[str, str]] = set()
 
     def stream(subjects: Sequence[str], objects: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def _pair_streams(rng: random.Random, entities: dict[str, list[str]]) -> dict[st
 def _planted_facts(
     rng: random.Random, pairs: dict[str, Iterator[tuple[str, str]]]
 ) -> tuple[list[Raw], list[tuple[str, str, str]]]:
-    """Body facts with the head facts that follow them, and the heads (as links) that no document states."""
+    """Body facts with the head facts that follow them, and the heads (as links) without a document."""
     facts: list[Raw] = []
     open_heads: list[tuple[str, str, str]] = []
     for body in BODIES:
@@ -198,7 +198,7 @@ def _planted_facts(
 def _link(
     rng: random.Random, pairs: dict[str, Iterator[tuple[str, str]]], relations: Sequence[str]
 ) -> tuple[str, str, str]:
-    """A fresh pair under one of ``relations``."""
+    """A new pair with one of ``relations``."""
     key = rng.choice(relations)
     subject, object_ = next(pairs[key])
     return subject, key, object_
@@ -210,14 +210,14 @@ def _questions(
     drawn: list[tuple[str, str, str, str]],
     days: range,
     taken: set[tuple[str, str, int]],
-) -> Iterator[Question]:
-    """One question a link, on a day on which none in ``taken`` asks the same, so that each has one answer."""
+) -> Iterator[DemoQuestion]:
+    """One question per link, on a day without another question in ``taken`` about it, so that each has one answer."""
     for subject, key, object_, drawn_as in drawn:
         day = rng.choice(days)
         while (subject, key, day) in taken:
             day = rng.choice(days)
         taken.add((subject, key, day))
-        yield Question(subject, usual[key][0], _iso(day), _wording(rng, usual[key]), (object_,), drawn_as)
+        yield DemoQuestion(subject, usual[key][0], _iso(day), _wording(rng, usual[key]), (object_,), drawn_as)
 
 
 def _wording(rng: random.Random, wordings: Sequence[str]) -> str:

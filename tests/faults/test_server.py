@@ -13,18 +13,9 @@ from proxy import PASSING, Chat, forward, one_in_ten, scripted
 
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.plugin import model as model_module
 
 TASK = "ruleqa_demo"
 SLOW = {"gen_timeout": 60, "gen_num_concurrent": 2}  # a real model on a busy machine
-
-
-@pytest.fixture(autouse=True)
-def none_unscored():
-    """Start with no unscored questions; leave none to other tests."""
-    model_module.unscored.clear()
-    yield
-    model_module.unscored.clear()
 
 
 def last_line(prompt):
@@ -88,7 +79,7 @@ def test_faults_on_the_way_to_a_real_server_change_no_answer(served, faultless, 
     assert set(proxy.faults) == {None, "429", "hold", "cut_in_the_middle", "malformed", "no_json", "an_error"}
     assert answers_of(results) == answers_of(faultless)
     assert scores_of(results) == scores_of(faultless)
-    assert model_module.unscored == []
+    assert results["config"]["rag"]["unscored"] == []
 
 
 def test_every_fault_heals_and_is_asked_again_only_as_often_as_needed(evaluate):
@@ -135,7 +126,7 @@ def test_what_fails_for_ever_stays_unscored_and_is_named(evaluate, tmp_path, cap
         broken.clear()
         server.tries.clear()
         again = evaluate("standard_rag", server.url, {**journal, "gen_max_retries": 3}, limit=12)
-    assert sorted(model_module.unscored) == chosen
+    assert sorted(partly["config"]["rag"]["unscored"]) == chosen and again["config"]["rag"]["unscored"] == []
     for name in chosen:
         assert f"Question {name} stays unscored: generator, try 3 of 3: 500 Server Error" in caplog.text
         sample = samples_of(partly)[name]
@@ -152,7 +143,7 @@ def test_what_fails_for_ever_stays_unscored_and_is_named(evaluate, tmp_path, cap
 def test_all_unscored_is_no_crash(evaluate):
     with Chat(scripted(last_line), lambda prompt, nth: "500") as server:
         results = evaluate("standard_rag", server.url, {"gen_max_retries": 1}, limit=5)
-    assert len(model_module.unscored) == 5 and "em,none" not in results["results"][TASK]
+    assert len(results["config"]["rag"]["unscored"]) == 5 and "em,none" not in results["results"][TASK]
 
 
 def test_a_refusal_ends_the_run_at_once(evaluate, tmp_path):
@@ -228,7 +219,8 @@ def test_the_exit_code_tells_of_unscored_questions(tmp_path):
     failed = [doc["id"] for doc in (json.loads(line)["doc"] for line in samples) if doc["_rag"]["failure"]]
     assert done.returncode == 3, done.stderr[-2000:]
     assert len(failed) == 1 and f"1 questions stay unscored: {failed[0]}." in done.stderr.splitlines()[-1]
-    assert len(samples) == 6 and list(out.rglob("results_*.json"))
+    (results,) = [json.loads(path.read_text()) for path in out.rglob("results_*.json")]
+    assert len(samples) == 6 and results["config"]["rag"]["unscored"] == failed
 
 
 def test_the_exit_code_of_a_refusal_and_its_one_line():

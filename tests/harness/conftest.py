@@ -185,7 +185,7 @@ def cpu() -> Callable[[Any], float]:
         pytest.skip("needs Linux's account of a process's children")
 
     def spent(reader: Any) -> float:
-        fields = Path(f"/proc/{reader._worker.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{reader.guarded.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return time.process_time() + sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     return spent

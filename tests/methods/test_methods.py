@@ -2,22 +2,19 @@
 
 import dataclasses
 import inspect
-from importlib import import_module
 
 import pytest
+from annotated_types import Ge
 
 from lm_eval_rag._register import METHODS
+from lm_eval_rag._register import method_of as method
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.parameters import Lowest, defaults
+from lm_eval_rag.harness.core.contract import check_method
+from lm_eval_rag.harness.core.parameters import check, defaults
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.plugin.engine import run
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
-
-
-def method(name):
-    module, _, function = METHODS[name].partition(":")
-    return getattr(import_module(module), function)
 
 
 @pytest.fixture(params=sorted(METHODS))
@@ -49,16 +46,27 @@ def test_a_query_holds_no_gold_answer(name):
 
 def test_every_parameter_has_a_default_and_a_type(name):
     hints = inspect.get_annotations(method(name), eval_str=True)
-    for parameter in defaults(method(name)):
-        assert parameter in hints
+    check_method(method(name))
+    for parameter, value in defaults(method(name)).items():
+        check(parameter, value, hints[parameter])
 
 
 def test_counts_may_not_be_zero_or_less(name, queries, corpus, generator):
     hints = inspect.get_annotations(method(name), eval_str=True)
-    lowest = {n: m.value for n, h in hints.items() for m in getattr(h, "__metadata__", ()) if isinstance(m, Lowest)}
+    lowest = {n: m.ge for n, h in hints.items() for m in getattr(h, "__metadata__", ()) if isinstance(m, Ge)}
+    assert lowest
     for parameter, value in lowest.items():
         with pytest.raises(UserError, match=f"{parameter}={value - 1}"):
             answer(name, queries, corpus, generator, **{parameter: value - 1})
+
+
+def test_prompts_come_by_one_name(name, queries, corpus, generator):
+    """``wording=`` was another name for it; whoever still gives it is told the new one."""
+    assert "wording" not in defaults(method(name))
+    takes = "prompt_file" in defaults(method(name))
+    assert takes or name == "rule_vote"
+    with pytest.raises(UserError, match="is now named prompt_file=" if takes else "Unknown argument 'wording'"):
+        answer(name, queries, corpus, generator, wording="mine.toml")
 
 
 def test_it_names_its_source(name):

@@ -123,14 +123,14 @@ def test_pages_may_be_empty_repeated_or_huge():
         (b"{", "file, line 1: not JSON"),
         (b"\xff\xfe{}", "file, line 1: not JSON"),
         (b"[" * 100_000, "file, line 1: not JSON"),
-        (b"[1]", "no record of CRAG.*Found: list"),
+        (b"[1]", "not a record of CRAG.*Found: list"),
         (b"{}", "Found: an empty object"),
         (b'{"question": "q", "gold": "a"}', "Found: gold, question"),
         (b'{"query": "q"}', "'query' and 'answer'"),
-        (b'{"query": "q", "answer": []}', "no record of CRAG"),
+        (b'{"query": "q", "answer": []}', "not a record of CRAG"),
         (b'{"query": "q", "answer": "a", "alt_ans": {}}', "'alt_ans' is dict"),
         (b'{"query": "q", "answer": "a", "split": 2}', "'split' is '2'"),
-        (b'{"query": "q", "answer": "a", "search_results": ["html"]}', "'search_results' is no list of objects"),
+        (b'{"query": "q", "answer": "a", "search_results": ["html"]}', "'search_results' is not a list of objects"),
     ],
 )
 def test_what_is_no_record_is_named_with_its_line(line, message):

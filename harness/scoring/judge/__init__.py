@@ -1,7 +1,7 @@
-"""Judges: whether a prediction says the same as an answer, for what the specification of a benchmark leaves open.
+"""Judges decide whether a prediction means the same as an answer, if the benchmark's specification does not.
 
-``rules`` needs no model; every other name is an lm_eval model, asked with our own prompt. A judge gives an opinion or
-fails; what it fails on stays unscored.
+``rules`` needs no model. Every other name is an lm_eval model, which is called with our own prompt. A judge gives an
+opinion or fails; if it fails, the answer is unscored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lm_eval_rag.harness.scoring.verdict import RULES
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a judge sees: the question, the answers accepted for it (at least one), and the prediction, already cut."""
+    """Input of a judge: the question, its gold answers (at least one), and the truncated prediction."""
 
     question: str
     answers: tuple[str, ...]
@@ -33,11 +33,11 @@ class Opinion:
 
 
 class Judge(Protocol):
-    """Gives opinions.
+    """A judge.
 
     Attributes:
-        name: As recorded beside every verdict.
-        fingerprint: Names everything its opinions depend on; no secrets.
+        name: Recorded with every verdict.
+        fingerprint: Identifies everything that its opinions depend on; no secrets.
     """
 
     @property
@@ -47,17 +47,17 @@ class Judge(Protocol):
     def fingerprint(self) -> str: ...
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
-        """One a item, in order; a CallError where the judge failed or did not keep to the format."""
+        """One opinion per item, in order; a CallError if the judge failed or its reply has the wrong format."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RulesJudge:
-    """The rules of :mod:`lm_eval_rag.harness.scoring.judge.rule_judge`; never fails."""
+    """The judge of :mod:`lm_eval_rag.harness.scoring.judge.rule_judge`; it never fails."""
 
     name: str = RULES
     fingerprint: str = f"{RULES} {rule_judge.VERSION}"
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
-        """One a item, in order."""
+        """One opinion per item, in order."""
         return [Opinion(*rule_judge.judge(item.question, item.answers, item.prediction)) for item in items]

@@ -1,4 +1,4 @@
-"""``lm-eval-rag judge-check``: how far a judge agrees with people on labelled answers, and where it leans."""
+"""``lm-eval-rag judge-check``: a judge's agreement with people's labels, and its bias."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from lm_eval_rag.harness.scoring.truncate import WHOLE, tokenizer_cut, words_cut
 from lm_eval_rag.harness.scoring.verdict import Verdict
 
 VERDICTS = ("correct", "missing", "wrong")
-Z = 1.959963984540054  # of a 95 % interval
+Z = 1.959963984540054  # for a 95 % interval
 EPILOG = f"FILE: {FORMAT} Labels: perfect, acceptable, missing, incorrect, or correct and wrong."
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Judge against people on some answers.
+    """Agreement of a judge with people's labels.
 
     Args:
         n: Answers with a verdict.
-        unscored: Answers on which the judge failed; they are in no other number here.
-        confusion: "label, verdict" -> number; both are of ``VERDICTS``.
-        agreement: Share of the verdicts that are the label; None where there are none.
-        low: Lower end of Wilson's 95 % interval of it.
-        high: Upper end.
-        kappa: Cohen's; None where chance alone would agree fully.
-        bias: Share that the judge calls correct less the share that people do: above 0 it is lenient.
+        unscored: Answers on which the judge failed; the other fields leave them out.
+        confusion: "label, verdict" -> count; both are in ``VERDICTS``.
+        agreement: Share of verdicts equal to the label; None without verdicts.
+        low: Lower end of Wilson's 95 % interval of the agreement.
+        high: Upper end of that interval.
+        kappa: Cohen's kappa; None if the agreement expected by chance is 1.
+        bias: Share called correct by the judge minus the share called correct by people; above 0 it is lenient.
     """
 
     n: int
@@ -51,85 +51,85 @@ class Agreement:
 
 
 def judge_check_main(argv: Sequence[str]) -> int:
-    """Measure a judge against labelled answers; prints how it did, and writes it as JSON where asked.
+    """Compare a judge with people's labels; print the agreement and, with --json, write it to a file.
 
     Returns:
-        0; 2 when the file or the judge cannot be used.
+        0; 2 if the file or the judge cannot be used.
     """
     parser = argparse.ArgumentParser("lm-eval-rag judge-check", description=judge_check_main.__doc__, epilog=EPILOG)
-    parser.add_argument("file", metavar="FILE", help="labelled answers, one JSON object a line")
-    parser.add_argument("--judge", default="rules", help="rules, or a model as lm_eval names it (default: rules)")
-    parser.add_argument("--judge_args", default="", help="its arguments, such as model=gpt-4o-mini")
-    parser.add_argument("--tokenizer", type=Path, help="a tokenizer.json for the cut to 75 tokens; words by default")
-    parser.add_argument("--whole", action="store_true", help="look at whole predictions, and leave out CRAG's rules")
-    parser.add_argument(
-        "--json", type=Path, metavar="OUT", help="write all numbers and every disagreement into OUT too"
-    )
-    given = parser.parse_args(argv)
+    parser.add_argument("file", metavar="FILE", help="labelled answers, one JSON object per line")
+    parser.add_argument("--judge", default="rules", help="rules, or the name of an lm_eval model (default: rules)")
+    parser.add_argument("--judge_args", default="", help="arguments of that model, such as model=gpt-4o-mini")
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json for truncation to 75 tokens (default: 75 words)")
+    parser.add_argument("--whole", action="store_true", help="do not truncate predictions or apply CRAG's rules")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="also write all numbers and disagreements to OUT")
+    options = parser.parse_args(argv)
     try:
-        labelled = read_labels(given.file)
-        cut = WHOLE if given.whole else tokenizer_cut(given.tokenizer) if given.tokenizer else words_cut()
-        options = _options(given.judge_args)
-        panel = Panel(judges_of({"judge": given.judge, **options}), cut, not given.whole)
+        labelled = read_labels(options.file)
+        cut = WHOLE if options.whole else tokenizer_cut(options.tokenizer) if options.tokenizer else words_cut()
+        judge_options = _options(options.judge_args)
+        panel = Panel(judges_of({"judge": options.judge, **judge_options}), cut, not options.whole)
         if not panel.judges:
-            raise UserError("--judge off judges nothing: name rules or a model.")
-        found = check(labelled, panel)
-        if given.json is not None:
-            content = {name: asdict(one) for name, one in found.groups.items()} | {"disagreements": found.disagreements}
-            given.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            raise UserError("--judge off is no judge. Give rules or the name of a model.")
+        result = check(labelled, panel)
+        if options.json is not None:
+            content: dict[str, Any] = {name: asdict(agreement) for name, agreement in result.groups.items()}
+            content |= {"disagreements": result.disagreements}
+            options.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except (UserError, OSError) as error:
         sys.stderr.write(f"lm-eval-rag: {error}\n")
         return 2
-    sys.stdout.write(render(found, panel))
+    sys.stdout.write(render(result, panel))
     return 0
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What came of it: agreement on ``all`` answers, and on parts of them that there are any of."""
+class CheckResult:
+    """The agreement on ``all`` answers and on each non-empty group of answers, and every disagreement."""
 
     groups: dict[str, Agreement]
     disagreements: list[dict[str, Any]]
 
 
-def check(labelled: Sequence[Labelled], panel: Panel) -> Checked:
-    """Judge every labelled answer and compare.
+def check(labelled: Sequence[Labelled], panel: Panel) -> CheckResult:
+    """Judge every labelled answer and compare verdict and label.
 
-    The parts are: answers that the ``judge`` itself decided (the specification settles the others), and answers to an
-    ``invalid question``: an accepted answer says "invalid".
+    The groups are: answers decided by the ``judge`` (the specification decides the others), and answers to an
+    ``invalid question``, which has a gold answer that contains "invalid".
     """
-    responses = {one: Response(one.question, one.answers, one.prediction) for one in labelled}
+    responses = {answer: Response(answer.question, answer.answers, answer.prediction) for answer in labelled}
     verdicts = panel.verdicts(list(responses.values()))
-    pairs = [(one, verdicts[responses[one]]) for one in labelled]
-    parts = {
+    pairs = [(answer, verdicts[responses[answer]]) for answer in labelled]
+    groups = {
         "all": pairs,
         "judge": [pair for pair in pairs if pair[1].rule == "judge"],
         "invalid question": [pair for pair in pairs if any(INVALID in a.lower() for a in pair[0].answers)],
     }
-    return Checked(
-        {name: compare(part) for name, part in parts.items() if part},
+    return CheckResult(
+        {name: compare(group) for name, group in groups.items() if group},
         [
-            {**asdict(one), "verdict": said(verdict), "why": f"{verdict.rule}: {verdict.why}".rstrip(": ")}
-            for one, verdict in pairs
-            if verdict.correct is not None and said(verdict) != meant(one)
+            {**asdict(answer), "verdict": verdict_word(verdict), "why": f"{verdict.rule}: {verdict.why}".rstrip(": ")}
+            for answer, verdict in pairs
+            if verdict.correct is not None and verdict_word(verdict) != label_word(answer)
         ],
     )
 
 
-def meant(one: Labelled) -> str:
-    """The label as a verdict."""
-    return "missing" if one.label == "missing" else "correct" if one.correct else "wrong"
+def label_word(answer: Labelled) -> str:
+    """The label as one of ``VERDICTS``."""
+    return "missing" if answer.label == "missing" else "correct" if answer.correct else "wrong"
 
 
-def said(verdict: Verdict) -> str:
-    """The verdict in a word; judges that are split evenly say wrong."""
+def verdict_word(verdict: Verdict) -> str:
+    """The verdict as one of ``VERDICTS``; a tie of two judges is wrong."""
     return "missing" if verdict.missing else "correct" if (verdict.correct or 0) > 0.5 else "wrong"
 
 
 def compare(pairs: Iterable[tuple[Labelled, Verdict]]) -> Agreement:
     """Confusion, agreement and kappa (Cohen 1960) of labels and verdicts."""
     all_pairs = list(pairs)
-    scored = [(meant(one), said(verdict)) for one, verdict in all_pairs if verdict.correct is not None]
+    judged = [(answer, verdict) for answer, verdict in all_pairs if verdict.correct is not None]
+    scored = [(label_word(answer), verdict_word(verdict)) for answer, verdict in judged]
     n, counts = len(scored), Counter(scored)
     same = sum(counts[name, name] for name in VERDICTS)
     rows, columns = Counter(label for label, _ in scored), Counter(verdict for _, verdict in scored)
@@ -147,7 +147,7 @@ def compare(pairs: Iterable[tuple[Labelled, Verdict]]) -> Agreement:
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval (1927) of a share, 95 %; (0, 1) of nothing."""
+    """Wilson's 95 % score interval (1927) of a proportion; (0, 1) for n = 0."""
     if n == 0:
         return 0.0, 1.0
     share, square = hits / n, Z * Z / n
@@ -155,29 +155,29 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
 
-def render(found: Checked, panel: Panel) -> str:
-    """As plain text."""
+def render(result: CheckResult, panel: Panel) -> str:
+    """The result as plain text."""
     names = " and ".join(judge.name for judge in panel.judges)
     parts = [f"judge: {names}; predictions cut: {panel.cut.name}"]
-    parts += [_group(name, one) for name, one in found.groups.items()]
-    if "invalid question" not in found.groups:
-        parts.append("no answer here is to an invalid question: its bias is not known")
+    parts += [_group(name, agreement) for name, agreement in result.groups.items()]
+    if "invalid question" not in result.groups:
+        parts.append("there is no answer to an invalid question: the bias on these is unknown")
     return "\n\n".join(parts) + "\n"
 
 
-def _group(name: str, one: Agreement) -> str:
+def _group(name: str, agreement: Agreement) -> str:
     head = "".join(f"{verdict:>10}" for verdict in VERDICTS)
-    lines = [f"{name}: {one.n} answers" + (f", and {one.unscored} unscored" if one.unscored else "")]
+    lines = [f"{name}: {agreement.n} answers" + (f", and {agreement.unscored} unscored" if agreement.unscored else "")]
     lines += [f"  {'label / verdict':<16}{head}"]
     lines += [
-        f"  {label:<16}" + "".join(f"{one.confusion[f'{label}, {verdict}']:>10}" for verdict in VERDICTS)
+        f"  {label:<16}" + "".join(f"{agreement.confusion[f'{label}, {verdict}']:>10}" for verdict in VERDICTS)
         for label in VERDICTS
     ]
-    kappa = "not defined" if one.kappa is None else f"{one.kappa:.3f}"
-    if one.agreement is not None and one.bias is not None:
+    kappa = "not defined" if agreement.kappa is None else f"{agreement.kappa:.3f}"
+    if agreement.agreement is not None and agreement.bias is not None:
         lines += [
-            f"  agreement {100 * one.agreement:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}], kappa {kappa}, "
-            f"called correct {100 * one.bias:+.1f} points beside the labels"
+            f"  agreement {100 * agreement.agreement:.1f} % [{100 * agreement.low:.1f}, {100 * agreement.high:.1f}], "
+            f"kappa {kappa}, called correct {100 * agreement.bias:+.1f} points relative to the labels"
         ]
     return "\n".join(lines)
 
@@ -185,5 +185,5 @@ def _group(name: str, one: Agreement) -> str:
 def _options(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part]
     if any(not mark for _, mark, _ in pairs):
-        raise UserError(f"--judge_args {text!r} is not understood: write name=value,name=value.")
+        raise UserError(f"--judge_args {text!r} cannot be read. Write name=value,name=value.")
     return {f"judge_{name.strip()}": value for name, _, value in pairs}

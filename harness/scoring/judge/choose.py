@@ -1,13 +1,12 @@
-"""Which judges a run has: ``lm_eval --metadata judge=NAME judge_ARGUMENT=VALUE ...``, or ``metadata:`` in a YAML.
+"""Selects the judges of a run: ``lm_eval --metadata judge=NAME judge_ARGUMENT=VALUE ...``, or ``metadata:`` in a YAML.
 
-- ``judge=rules``: no model; what CRAG's tasks do by themselves.
-- ``judge=openai-chat-completions judge_model=gpt-4o-mini``: any lm_eval model; its arguments have the prefix
-  ``judge_``, keys come from the environment alone. ``judge_chat=True`` sends the prompt through a local model's chat
-  template.
-- ``second_judge=...`` with ``second_judge_...``: another one; the two are averaged.
-- ``judge=off``: none; CRAG's scores fall back to exact match. The default of every task but CRAG's.
+- ``judge=rules``: no model. The default of CRAG's tasks.
+- ``judge=openai-chat-completions judge_model=gpt-4o-mini``: any lm_eval model. Its arguments have the prefix
+  ``judge_``; API keys come only from the environment. ``judge_chat=True`` applies a local model's chat template.
+- ``second_judge=...`` with ``second_judge_...``: a second judge; the score is the mean of the two.
+- ``judge=off``: no judge; CRAG's scores use exact match. The default of all other tasks.
 
-On any task, a judge's verdicts are what ``crag_score`` and its parts count, and where all judges are models ``acc_lm``
+With a judge, ``crag_score`` and its parts use the judge's verdicts on every task. If all judges are models, ``acc_lm``
 is scored too. Verdicts of models are kept in ``$LM_EVAL_RAG_CACHE/journal/judge-<fingerprint>.sqlite``.
 """
 
@@ -32,37 +31,38 @@ FIRST, SECOND = "judge", "second_judge"
 
 
 def judges_of(metadata: Mapping[str, Any] | None, default: str = OFF) -> tuple[Judge, ...]:
-    """The judges that a task's metadata name, first and second; () for none.
+    """The judges in a task's metadata, first and second; () for none.
 
     Args:
-        default: The judge where none is named.
+        default: The judge if the metadata name none.
 
     Raises:
-        UserError: An unknown model, a key that is missing or was given as an argument, or arguments without a judge.
+        UserError: An unknown model, an API key that is missing or passed as an argument, or two equal judges.
     """
-    given = dict(metadata or {})
-    names = {role: str(given.get(role, default if role == FIRST else OFF)) for role in (FIRST, SECOND)}
+    settings = dict(metadata or {})
+    names = {role: str(settings.get(role, default if role == FIRST else OFF)) for role in (FIRST, SECOND)}
     if names[FIRST] == OFF and names[SECOND] != OFF:
-        raise UserError(f"second_judge={names[SECOND]} without judge=: name the first judge too.")
-    judges = tuple(_judge(role, name, _arguments(role, given)) for role, name in names.items() if name != OFF)
+        raise UserError(f"second_judge={names[SECOND]} needs a first judge. Set judge= too.")
+    judges = tuple(_judge(role, name, _arguments(role, settings)) for role, name in names.items() if name != OFF)
     if len({judge.name for judge in judges}) < len(judges):
-        raise UserError(f"judge and second_judge are both {judges[0].name}: name two different models.")
+        raise UserError(f"judge and second_judge are both {judges[0].name}. Name two different judges.")
     return judges
 
 
-def _arguments(role: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key[len(role) + 1 :]: value for key, value in given.items() if key.startswith(f"{role}_")}
+def _arguments(role: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key[len(role) + 1 :]: value for key, value in settings.items() if key.startswith(f"{role}_")}
 
 
 def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
     if name == RULES:
         if arguments:
-            raise UserError(f"{role}=rules takes no arguments; {role}_{min(arguments)} was given. Leave it out.")
+            raise UserError(f"{role}=rules takes no arguments. Remove {role}_{min(arguments)}.")
         return RulesJudge()
     secret = next((key for key in arguments if key in SECRETS), None)
     if secret:
         raise UserError(
-            f"{role}_{secret} is refused: metadata are written into the results file. Give the key in the environment."
+            f"{role}_{secret} is refused, because metadata are written to the results file. Set the key in the "
+            "environment."
         )
     chat = bool(arguments.pop("chat", False))
     size, device = arguments.pop("batch_size", 1), arguments.pop("device", None)
@@ -71,12 +71,12 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
         spec.check()
     except UserError as error:
         raise UserError(f"{role}={name}: {error} ({role}=rules needs no model.)") from None
-    told = " ".join([name, str(arguments.get("model", arguments.get("pretrained", "")))]).strip()
-    judge = ModelJudge(told, LMGenerator(spec, chat=chat))
+    label = " ".join([name, str(arguments.get("model", arguments.get("pretrained", "")))]).strip()
+    judge = ModelJudge(label, LMGenerator(spec, chat=chat))
     return replace(judge, path=_journal(judge.fingerprint))
 
 
 def _journal(fingerprint: str) -> Path:
-    """Beside the runs' journals, one file a judge and rank."""
+    """In the folder of the runs' journals, one file per judge and rank."""
     rank = int(os.environ.get("RANK", "0"))
     return cache_dir() / "journal" / f"judge-{fingerprint[:16]}{f'.rank{rank}' if rank else ''}.sqlite"

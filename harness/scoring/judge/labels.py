@@ -1,6 +1,6 @@
-"""Answers that people labelled: JSON lines of ``question``, ``answers``, ``prediction`` and ``label``.
+"""Answers labelled by people: JSON Lines with ``question``, ``answers``, ``prediction`` and ``label``.
 
-A label is one of CRAG's four (perfect, acceptable, missing, incorrect), or ``correct`` / ``wrong``, or true / false.
+A label is one of CRAG's four (perfect, acceptable, missing, incorrect), or correct, wrong, true or false.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lm_eval_rag.harness.scoring.crag import HUMAN
 
 LABELS: dict[str, str] = {**{name: name for name in HUMAN}, "correct": "perfect", "true": "perfect"}
 LABELS |= {"wrong": "incorrect", "false": "incorrect"}
-FORMAT = 'One JSON object a line: {"question": ..., "answers": [...], "prediction": ..., "label": "perfect"}.'
+FORMAT = 'One JSON object per line: {"question": ..., "answers": [...], "prediction": ..., "label": "perfect"}.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +38,25 @@ def read_labels(file: str | Path) -> list[Labelled]:
     """The labelled answers of a file.
 
     Raises:
-        UserError: The file cannot be read, or a line is not as the format says.
+        UserError: The file cannot be read, or a line has the wrong format.
     """
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file} cannot be read: {error}. {FORMAT}") from None
-    found = [_read(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
-    if not found:
-        raise UserError(f"{file} holds no labelled answers. {FORMAT}")
-    return found
+    labelled = [_read(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    if not labelled:
+        raise UserError(f"{file} contains no labelled answers. {FORMAT}")
+    return labelled
 
 
 def _read(line: str, where: str) -> Labelled:
     try:
         row: Any = json.loads(line)
     except json.JSONDecodeError as error:
-        raise UserError(f"{where} is no JSON ({error}). {FORMAT}") from None
+        raise UserError(f"{where} is not JSON ({error}). {FORMAT}") from None
     if not isinstance(row, Mapping):
-        raise UserError(f"{where} is no object. {FORMAT}")
+        raise UserError(f"{where} is not a JSON object. {FORMAT}")
     answers = row.get("answers")
     texts = (row.get("question"), row.get("prediction"))
     if not all(isinstance(text, str) for text in texts) or not isinstance(answers, list) or not answers:

@@ -1,9 +1,8 @@
-"""A language model as the judge: one prompt an item, a reply in JSON, both kept in the journal.
+"""A language model as judge: one prompt per item, a reply in JSON; replies are kept in the journal.
 
-What a prediction cannot do: leave its place (it is a JSON string, in which the brackets of chat markers are escaped
-too), or have its own text taken for the verdict (a verdict must repeat a check value made from a hash of judge and
-item, which no prediction can hold). A model that is talked into a wrong verdict is not prevented: judge-check measures
-judges.
+The prediction is untrusted text. It cannot end its JSON string, because brackets of chat markers are escaped too. Its
+text cannot be taken for the verdict, because a verdict must repeat a check value, which is a hash of judge and item. A
+prediction may still persuade the model of a wrong verdict; judge-check measures how reliable a judge is.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ from lm_eval_rag.harness.generators.fit import Fitted, fit
 from lm_eval_rag.harness.scoring.judge import Item, Opinion
 
 DECODING = Decoding(max_tokens=200, stop=(), temperature=0.0)
-SHOWN = 120  # characters of a reply that a message repeats
+SHOWN = 120  # characters of a reply in an error message
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
 @cache
 def _template() -> dict[str, str]:
-    found: dict[str, str] = tomllib.loads((files(__package__) / "prompt.toml").read_text(encoding="utf-8"))
-    return found
+    template: dict[str, str] = tomllib.loads((files(__package__) / "prompt.toml").read_text(encoding="utf-8"))
+    return template
 
 
 @dataclass(frozen=True)
 class ModelJudge:
-    """A model behind our prompt.
+    """A model with our judge prompt.
 
     Args:
         name: The model's name, as recorded.
-        generator: What is asked.
-        path: The verdicts' journal; None keeps none.
+        generator: The model.
+        path: Journal of the verdicts; None for no journal.
     """
 
     name: str
@@ -52,30 +51,30 @@ class ModelJudge:
 
     @property
     def fingerprint(self) -> str:
-        """The model's, and the prompt's wording."""
+        """Depends on the model, the prompt and the limit of tokens."""
         return digest([self.generator.fingerprint, _template(), DECODING.max_tokens])
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
-        """One a item, in order; from the journal where it was asked before.
+        """One opinion per item, in order; earlier replies come from the journal.
 
-        A server that refuses us leaves the rest without opinion rather than ending the run: its answers may have cost
-        hours. The same run again asks only what is missing.
+        If the server refuses a request, the remaining items get a CallError and the run continues, because its answers
+        may have cost hours. A second run judges only the missing items.
         """
-        found: list[Opinion | CallError] = []
+        opinions: list[Opinion | CallError] = []
         journal, batch = Journal(self.path, self.fingerprint), self.generator.batch
         bar = Bar(len(items), f"judge {self.name}")
         try:
             for start in range(0, len(items), batch):
-                part = items[start : start + batch]
+                chunk = items[start : start + batch]
                 try:
-                    found += self._serve(part, journal)
+                    opinions += self._serve(chunk, journal)
                 except UserError as error:
-                    return found + [CallError(str(error))] * (len(items) - start)
-                bar.update(len(part), 0, ())
+                    return opinions + [CallError(str(error))] * (len(items) - start)
+                bar.update(len(chunk), 0, ())
         finally:
             bar.close()
             journal.close()
-        return found
+        return opinions
 
     def _serve(self, items: Sequence[Item], journal: Journal) -> list[Opinion | CallError]:
         mark = self.fingerprint
@@ -92,30 +91,30 @@ class ModelJudge:
             fit(prompt(item, check), self.generator, DECODING.max_tokens)
             for item, check in zip(items, checks, strict=True)
         ]
-        sent = [i for i, one in enumerate(fitted) if isinstance(one, Fitted)]
-        texts = [one.text for one in fitted if isinstance(one, Fitted)]
+        sent = [i for i, prompt_or_error in enumerate(fitted) if isinstance(prompt_or_error, Fitted)]
+        texts = [prompt_or_error.text for prompt_or_error in fitted if isinstance(prompt_or_error, Fitted)]
         replies = (
             dict(zip(sent, self.generator.generate(texts, DECODING, [0] * len(texts)), strict=True)) if sent else {}
         )
-        found: list[tuple[float, str] | CallError] = []
-        for i, one in enumerate(fitted):
-            reply = one if isinstance(one, CallError) else replies[i]
-            found.append(reply if isinstance(reply, CallError) else read_reply(reply, checks[i]))
-        return found
+        verdicts: list[tuple[float, str] | CallError] = []
+        for i, prompt_or_error in enumerate(fitted):
+            reply = prompt_or_error if isinstance(prompt_or_error, CallError) else replies[i]
+            verdicts.append(reply if isinstance(reply, CallError) else read_reply(reply, checks[i]))
+        return verdicts
 
 
 def prompt(item: Item, check: str) -> str:
-    """What the model is sent.
+    """The prompt for one item.
 
     Args:
-        check: What its verdict must repeat.
+        check: Check value that the verdict must repeat.
     """
     data = {"question": item.question, "reference_answers": list(item.answers), "response": item.prediction}
     return _template()["text"].strip().replace("{check}", check).replace("{data}", quoted(data))
 
 
 def quoted(data: dict[str, Any]) -> str:
-    """JSON in which no string can be read as anything but a string: chat markers, line and direction marks escaped."""
+    """JSON with chat markers, line breaks and direction marks escaped, so that no string can end early."""
 
     def safe(value: Any) -> str:
         if isinstance(value, list):
@@ -131,21 +130,21 @@ def _escaped(char: str) -> str:
 
 
 def read_reply(reply: str, check: str) -> tuple[float, str] | CallError:
-    """(1 or 0, the reason) from a model's reply; a CallError unless it holds one verdict with the check value.
+    """(1 or 0, the reason) from a model's reply; a CallError unless it contains one verdict with the check value.
 
-    The object may be bare, fenced, quoted as a string, after a <think> block, or amid other words; what lacks the check
-    value, such as a repeated prediction, is not looked at.
+    The JSON object may be bare, fenced, quoted as a string, after a <think> block, or within other text. Objects
+    without the check value, such as a repeated prediction, are ignored.
     """
-    told = [found for text in _readings(reply) for found in _objects(text) if found.get("check") == check]
-    verdicts = {repr(found.get("correct")): found for found in told}
+    objects = [found for text in _readings(reply) for found in _objects(text)]
+    verdicts = {repr(found.get("correct")): found for found in objects if found.get("check") == check}
     (verdict,) = verdicts.values() if len(verdicts) == 1 else ({},)
     if not isinstance(verdict.get("correct"), bool):
-        return CallError(f"the judge's reply holds no verdict: {reply.strip()[:SHOWN]!r}")
+        return CallError(f"the judge's reply contains no verdict: {reply.strip()[:SHOWN]!r}")
     return float(verdict["correct"]), str(verdict.get("reason", ""))
 
 
 def _readings(reply: str) -> Iterator[str]:
-    """The reply, and what it says if it is one quoted string."""
+    """The reply and, if it is one quoted string, the content of that string."""
     bare = _THOUGHT.sub("", reply).strip()
     yield bare
     if bare.startswith('"'):
@@ -158,21 +157,21 @@ def _readings(reply: str) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a text that lie in no other one; one that names a key twice is none."""
-    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    """The outermost JSON objects of a text; an object with a repeated key is left out."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
     start = text.find("{")
     while start >= 0:
         try:
-            found, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError:
             end = start + 1
-        except RecursionError:  # a thousand levels deep: no verdict, and slow to try at every level
+        except RecursionError:  # a thousand levels deep: not a verdict, and slow to try at every level
             return
         else:
-            if isinstance(found, dict):
-                yield found
+            if isinstance(value, dict):
+                yield value
         start = text.find("{", end)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
     return dict(pairs) if len({key for key, _ in pairs}) == len(pairs) else None

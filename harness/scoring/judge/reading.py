@@ -1,4 +1,4 @@
-"""How the rules read a question, an answer and a prediction: words, lists, denials, what is asked for."""
+"""Text analysis for the rule judge: words, lists and negations in questions, answers and predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTRACTED = "(?:is|was|are|were|did|does|do|has|have|had|would|could)n.?t"
 _NOT = f"not|never|neither|nor|{_CONTRACTED}"
 DENIALS = re.compile(rf"\b(?:{_NOT}|rather than|instead of)\b")
 _DENIED_AFTER = re.compile(rf"^ ?(?:\w+ (?:{_NOT})|{_CONTRACTED})\b")
-NEAR = 25  # characters before a word in which a denial is about it
+NEAR = 25  # a negation applies to a word at most this many characters after it
 HOW_MANY = re.compile(
     r"\b(?:how (?:many|much|old|long|far|tall|big|high|large)|what (?:percentage|percent|number)|number of|age|price|"
     r"earnings per share|ratio|yield|market cap\w*|volume|revenue|budget|population|average)\b"
@@ -31,20 +31,14 @@ WHEN = re.compile(r"\b(?:when|(?:what|which) (?:year|date|day|month)|date of)\b"
 
 @dataclass(frozen=True)
 class Pair:
-    """One answer and one prediction, read once.
-
-    Args:
-        question: As asked.
-        gold: The answer.
-        given: The prediction.
-    """
+    """One question with one gold answer and a prediction; the forms of each text are computed once."""
 
     question: str
     gold: str
-    given: str
+    prediction: str
 
     @cached_property
-    def asked(self) -> str:
+    def lower_question(self) -> str:
         """The question in lower case."""
         return self.question.lower()
 
@@ -55,17 +49,17 @@ class Pair:
 
     @cached_property
     def gold_words(self) -> str:
-        """The answer's words."""
+        """The gold answer's words."""
         return words(self.gold)
 
     @cached_property
-    def given_words(self) -> str:
+    def prediction_words(self) -> str:
         """The prediction's words."""
-        return words(self.given)
+        return words(self.prediction)
 
 
 def words(text: str) -> str:
-    """The normal form of answers, but with numbers left whole: 3.5 is not 35, nor -3 3, nor 3 % $3."""
+    """The normal form of answers, but decimals, signs and units stay distinct: 3.5 and 35, -3 and 3, 3 % and $3."""
     marked = re.sub(r"(?<=\d)[.](?=\d)", "ppointt", re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))
     marked = re.sub(r"(?<![\w.])[-−](?=[$€£]?\d)", " minuss ", marked)
     marked = re.sub(r"[%$€£¥]", lambda sign: f" {SIGNS[sign[0]]} ", marked)
@@ -73,18 +67,18 @@ def words(text: str) -> str:
 
 
 def content(text: str) -> set[str]:
-    """Its words that tell something."""
+    """The set of words without stop words."""
     return set(words(text).split()) - STOP
 
 
 def denied(text: str, start: int, end: int) -> bool:
-    """Whether what stands at ``text[start:end]`` is denied there: "not A", "A is not"; but not "A, not B"."""
+    """Whether ``text[start:end]`` is negated: "not A", "A is not"; but not "A, not B"."""
     low = text.lower()
     return bool(DENIALS.search(low[max(0, start - NEAR) : start]) or _DENIED_AFTER.search(low[end:]))
 
 
 def items(text: str) -> list[str]:
-    """The parts of a list in prose, lower-case, without what stands in parentheses."""
+    """The items of a list in prose, in lower case, without text in parentheses."""
     bare = re.sub(r"\([^)]*\)", " ", text.lower().strip(" .\n"))
     safe = re.sub(r"([a-z]\.?\s\d{1,2}(?:st|nd|rd|th)?),(\s+\d{4})\b", r"\1 \2", bare)  # the comma of "march 3, 2024"
     parts = re.split(r"\s*[;\n•]\s*|,(?!\d{3}\b)\s*(?:and\s+|&\s*)?|\s+and\s+|\s+&\s+", safe)

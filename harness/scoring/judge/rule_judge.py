@@ -1,12 +1,13 @@
-"""The judge that needs no model: an ordered table of rules, the first that has an opinion decides.
+"""The judge without a model: an ordered table of rules; the first rule with an opinion decides.
 
-It leans to "wrong": a prediction that hedges ("A or B"), denies ("not A"), adds a second number or list item, or says
-the right thing in quite other words is not accepted. How often it errs, and which way, is what
-``lm-eval-rag judge-check`` measures. Each rule is a function of one answer and one prediction that returns True, False,
-or None for no opinion; a prediction is correct if it is so for one of the answers.
+It is strict. It rejects a prediction that hedges ("A or B"), negates ("not A"), adds a second number or list item, or
+paraphrases the answer freely. ``lm-eval-rag judge-check`` measures its errors and its bias. Each rule is a function of
+one gold answer and one prediction that returns True, False, or None for no opinion. A prediction is correct if it is
+correct for one of the gold answers.
 
-Golds that are sentences are read for what answers the question: the option that the question offered, the one number
-that a "how many" asks for, the one date that a "when" asks for, the name at the start or end that the question lacks.
+From a gold answer that is a sentence, the rules extract the part that answers the question: the option that the
+question offers, the number that "how many" asks for, the date that "when" asks for, or a name at the start or end of
+the sentence that is not in the question.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from lm_eval_rag.harness.scoring.judge.reading import (
 from lm_eval_rag.harness.scoring.judge.values import Date, Quantity, dates, quantities, same_date, same_quantity
 from lm_eval_rag.harness.scoring.normalise import has_words
 
-VERSION = "1"  # raise it with every change of a verdict
-LIST_WORDS = 6  # of an item of a list, at most
-COVER = 0.9  # share of a long answer's own words that a paraphrase must hold
+VERSION = "1"  # increase it when any verdict changes
+LIST_WORDS = 6  # maximum number of words of a list item
+COVER = 0.9  # share of a long answer's words that a paraphrase must contain
 COPULAS = frozenset({"is", "was", "are", "were", "be", "being", "named", "called"})
 VERBS = COPULAS | {"has", "have", "had", "won", "did", "does", "became", "directed", "wrote", "played", "with", "who"}
 
 
-def judge(question: str, answers: Sequence[str], given: str) -> tuple[float, str]:
-    """(1 or 0, name of the rule that decided), the answers' best."""
-    found = [_decide(Pair(question, gold, given)) for gold in answers]
-    return max(found, key=lambda verdict: verdict[0], default=(0.0, "no answers"))
+def judge(question: str, answers: Sequence[str], prediction: str) -> tuple[float, str]:
+    """(1 or 0, name of the rule that decided): the best over the gold answers."""
+    verdicts = [_decide(Pair(question, gold, prediction)) for gold in answers]
+    return max(verdicts, key=lambda verdict: verdict[0], default=(0.0, "no answers"))
 
 
 def _decide(pair: Pair) -> tuple[float, str]:
@@ -51,15 +52,15 @@ def _decide(pair: Pair) -> tuple[float, str]:
 
 def _equal(pair: Pair) -> bool | None:
     """The same words."""
-    return True if pair.given_words == pair.gold_words else None
+    return True if pair.prediction_words == pair.gold_words else None
 
 
 def _yes_or_no(pair: Pair) -> bool | None:
-    """An answer that is yes or no, or begins so: the prediction must begin with the same."""
-    wanted, said = _polarity(pair.gold_words), _polarity(pair.given_words)
-    if wanted is None or (said is None and len(pair.gold_words.split()) > 1):
+    """The answer is yes or no, or begins with it: the prediction must begin with the same word."""
+    wanted, predicted = _polarity(pair.gold_words), _polarity(pair.prediction_words)
+    if wanted is None or (predicted is None and len(pair.gold_words.split()) > 1):
         return None
-    return wanted == said
+    return wanted == predicted
 
 
 def _polarity(text: str) -> bool | None:
@@ -67,53 +68,56 @@ def _polarity(text: str) -> bool | None:
 
 
 def _option(pair: Pair) -> bool | None:
-    """A question "A or B?": the option that comes first in the answer must come first in the prediction."""
+    """The question is "A or B?": the first option in the answer must be the first option in the prediction."""
     options = _options(pair)
     if len(options) < 2:
         return None
-    wanted = _first(pair.gold_words, options)
+    wanted = _earliest(pair.gold_words, options)
     if wanted is None:
         return None
-    said = _first(pair.given_words, options)
-    return said == wanted and not _denied_words(pair, said) and not has_words(pair.given_words, "or")
+    predicted = _earliest(pair.prediction_words, options)
+    return predicted == wanted and not _denied_words(pair, predicted) and not has_words(pair.prediction_words, "or")
 
 
 def _options(pair: Pair) -> list[str]:
-    """What stands on both sides of "or" in the question, shortest readings first: up to four words each."""
-    if " or " not in pair.asked:
+    """The two options of a question "A or B?", each as far as the answer or the prediction contains it."""
+    if " or " not in pair.lower_question:
         return []
-    before, _, after = pair.asked.rstrip("?! ").rpartition(" or ")
+    before, _, after = pair.lower_question.rstrip("?! ").rpartition(" or ")
     left = words(re.split(r"[,:;]", before)[-1])
     right = words(re.split(r"[,:;]", after)[0])
     return [text for text in (_longest(left.split(), pair, tail=True), _longest(right.split(), pair)) if text]
 
 
 def _longest(side: list[str], pair: Pair, *, tail: bool = False) -> str:
-    """The longest run of words at the end (``tail``) or start of a side that the answer or prediction repeats."""
+    """The longest end (``tail``) or start of a side that the answer or prediction contains, else the whole side."""
     runs = [" ".join(side[-n:] if tail else side[:n]) for n in range(len(side), 0, -1)]
     runs = [run for run in runs if set(run.split()) - STOP]
     for run in runs:
-        if has_words(pair.gold_words, run) or has_words(pair.given_words, run):
+        if has_words(pair.gold_words, run) or has_words(pair.prediction_words, run):
             return run
     return runs[0] if runs else ""
 
 
-def _first(text: str, options: Sequence[str]) -> str | None:
-    places = {option: f" {text} ".find(f" {option} ") for option in options}
-    found = [option for option, place in places.items() if place >= 0]
-    return min(found, key=lambda option: (places[option], -len(option))) if found else None
+def _earliest(text: str, options: Sequence[str]) -> str | None:
+    """The option that appears first in the text, the longest one in a tie, or None."""
+    positions = {option: f" {text} ".find(f" {option} ") for option in options}
+    present = [option for option, position in positions.items() if position >= 0]
+    return min(present, key=lambda option: (positions[option], -len(option))) if present else None
 
 
 def _date(pair: Pair) -> bool | None:
-    """An answer that is a date, or whose one date a "when" asks for: the prediction's dates are all that date."""
+    """The answer is a date, or has one date and the question asks "when": all dates of the prediction are that date."""
     wanted = _wanted_date(pair)
     if wanted is None:
         return None
-    asked = [_key(date) for date in _dates(pair.asked)]
-    said = [date for date in _dates(pair.given) if _key(date) not in asked or same_date(date, wanted)]
-    if wanted.month is None:  # a year: a full date in it says it too
-        said = [date for date in said if date.year is not None]
-    return bool(said) and all(same_date(date, wanted) for date in said) and not denied(pair.given, *said[0].span)
+    asked = [_key(date) for date in _dates(pair.lower_question)]
+    predicted = [date for date in _dates(pair.prediction) if _key(date) not in asked or same_date(date, wanted)]
+    if wanted.month is None:  # a year; a full date in that year is correct too
+        predicted = [date for date in predicted if date.year is not None]
+    if not all(same_date(date, wanted) for date in predicted):
+        return False
+    return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
 
 
 def _key(date: Date) -> tuple[int | None, int | None, int | None]:
@@ -121,106 +125,111 @@ def _key(date: Date) -> tuple[int | None, int | None, int | None]:
 
 
 def _dates(text: str) -> list[Date]:
-    """Dates, and numbers that may be years."""
+    """Dates and possible years."""
     return [*dates(text), *(Date(int(q.value), span=q.span) for q in quantities(text) if q.year)]
 
 
 def _wanted_date(pair: Pair) -> Date | None:
-    found = _dates(pair.gold)
-    whole = len(found) == 1 and not content(pair.gold[: found[0].span[0]] + " " + pair.gold[found[0].span[1] :])
-    if whole and (found[0].month or WHEN.search(pair.asked)):
-        return found[0]
-    asked = {_key(date) for date in _dates(pair.asked)}
-    new = {_key(date): date for date in found if _key(date) not in asked}
-    return next(iter(new.values())) if len(new) == 1 and WHEN.search(pair.asked) else None
+    gold_dates = _dates(pair.gold)
+    first = gold_dates[0] if len(gold_dates) == 1 else None
+    whole = first is not None and not content(pair.gold[: first.span[0]] + " " + pair.gold[first.span[1] :])
+    if first is not None and whole and (first.month or WHEN.search(pair.lower_question)):
+        return first
+    asked = {_key(date) for date in _dates(pair.lower_question)}
+    new = {_key(date): date for date in gold_dates if _key(date) not in asked}
+    return next(iter(new.values())) if len(new) == 1 and WHEN.search(pair.lower_question) else None
 
 
 def _quantity(pair: Pair) -> bool | None:
-    """An answer that is a number, or whose one number the question asks for: the prediction's numbers are all it."""
+    """The answer is a number, or has one that the question asks for: all numbers of the prediction equal it."""
     wanted = _wanted_quantity(pair)
     if wanted is None:
         return None
-    asked = {q.value for q in quantities(pair.asked)}
-    said = [q for q in quantities(pair.given) if q.value not in asked or same_quantity(q, wanted)]
-    years = wanted.year and WHEN.search(pair.asked)
-    said = [q for q in said if years or not q.year or same_quantity(q, wanted)]  # "in 2023" beside a count
-    return bool(said) and all(same_quantity(q, wanted) for q in said) and not denied(pair.given, *said[0].span)
+    asked = {q.value for q in quantities(pair.lower_question)}
+    predicted = [q for q in quantities(pair.prediction) if q.value not in asked or same_quantity(q, wanted)]
+    years = wanted.year and WHEN.search(pair.lower_question)
+    predicted = [q for q in predicted if years or not q.year or same_quantity(q, wanted)]  # "in 2023" beside a count
+    if not all(same_quantity(q, wanted) for q in predicted):
+        return False
+    return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
 
 
 def _wanted_quantity(pair: Pair) -> Quantity | None:
-    found = quantities(pair.gold)
-    if not found:
+    numbers = quantities(pair.gold)
+    if not numbers:
         return None
-    beside = len(content(pair.gold[: found[0].span[0]]) | content(pair.gold[found[0].span[1] :]))
-    if len(found) == 1 and (beside == 0 or (beside <= 3 and HOW_MANY.search(pair.asked))):  # not the film "12 monkeys"
-        return found[0]
-    asked = {q.value for q in quantities(pair.asked)}
-    new = {q.value: q for q in found if q.value not in asked and not q.year}
-    return next(iter(new.values())) if len(new) == 1 and HOW_MANY.search(pair.asked) else None
+    beside = len(content(pair.gold[: numbers[0].span[0]]) | content(pair.gold[numbers[0].span[1] :]))
+    how_many = bool(HOW_MANY.search(pair.lower_question))
+    if len(numbers) == 1 and (beside == 0 or (beside <= 3 and how_many)):  # not the film "12 monkeys"
+        return numbers[0]
+    asked = {q.value for q in quantities(pair.lower_question)}
+    new = {q.value: q for q in numbers if q.value not in asked and not q.year}
+    return next(iter(new.values())) if len(new) == 1 and how_many else None
 
 
 def _listed(pair: Pair) -> bool | None:
-    """An answer that lists things: each is there once and no other is; numbers in order, names in any."""
+    """The answer is a list: the prediction has exactly the same items, numbers in the same order, names in any."""
     wanted = items(pair.gold)
     if len(wanted) < 2 or any(len(item.split()) > LIST_WORDS for item in wanted):
         return None
-    said = items(pair.given)
-    if len(said) != len(wanted) or (has_words(pair.given_words, "or") and not has_words(pair.gold_words, "or")):
+    predicted = items(pair.prediction)
+    hedged = has_words(pair.prediction_words, "or") and not has_words(pair.gold_words, "or")
+    if hedged or len(predicted) != len(wanted):
         return False
     if all(len(quantities(item)) == 1 and not dates(item) for item in wanted):
-        return all(_same_item(given, item) for given, item in zip(said, wanted, strict=True))
-    left = list(said)
+        return all(_same_item(candidate, item) for candidate, item in zip(predicted, wanted, strict=True))
+    remaining = list(predicted)
     for item in wanted:
-        match = next((given for given in left if _same_item(given, item)), None)
+        match = next((candidate for candidate in remaining if _same_item(candidate, item)), None)
         if match is None:
             return False
-        left.remove(match)
+        remaining.remove(match)
     return True
 
 
-def _same_item(given: str, item: str) -> bool:
-    """Equal as a date, a number, or words; the first item of a sentence may have words before it, the last after."""
+def _same_item(predicted: str, item: str) -> bool:
+    """Equal as dates, numbers, or words; further words are allowed before or after an item of a sentence."""
     if dates(item):
-        return any(same_date(found, dates(item)[0]) for found in dates(given))
+        return any(same_date(value, dates(item)[0]) for value in dates(predicted))
     if re.fullmatch(r"[\W\d]*", item) and quantities(item):
-        return any(same_quantity(found, quantities(item)[0]) for found in quantities(given))
-    want, have = words(item), words(given)
+        return any(same_quantity(value, quantities(item)[0]) for value in quantities(predicted))
+    want, have = words(item), words(predicted)
     return (
         bool(want)
-        and not DENIALS.search(given)
+        and not DENIALS.search(predicted)
         and (have == want or have.endswith(f" {want}") or have.startswith(f"{want} "))
     )
 
 
 def _held(pair: Pair) -> bool | None:
-    """The whole answer stands in the prediction, which neither denies it nor offers another beside it."""
-    if not has_words(pair.given_words, pair.gold_words) or not set(pair.gold_words.split()) - STOP:
+    """The prediction contains the whole answer, does not negate it, and offers no alternative to it."""
+    if not has_words(pair.prediction_words, pair.gold_words) or not set(pair.gold_words.split()) - STOP:
         return None
-    before, _, after = f" {pair.given_words} ".partition(f" {pair.gold_words} ")
+    before, _, after = f" {pair.prediction_words} ".partition(f" {pair.gold_words} ")
     beside = before.split()[-1:] + after.split()[:1]
-    said, wanted = items(pair.given), items(pair.gold)
-    if len(said) > max(2, len(wanted)) and all(len(item.split()) <= LIST_WORDS for item in said):
+    predicted, wanted = items(pair.prediction), items(pair.gold)
+    if len(predicted) > max(2, len(wanted)) and all(len(item.split()) <= LIST_WORDS for item in predicted):
         return False  # one of a list of candidates
     return not _denied_words(pair, pair.gold_words) and "or" not in beside
 
 
 def _denied_words(pair: Pair, phrase: str) -> bool:
-    """Whether the prediction denies a phrase, both in normal form, at its first place."""
-    text = f" {pair.given_words} "
+    """Whether the prediction negates the first occurrence of a phrase; both in normal form."""
+    text = f" {pair.prediction_words} "
     start = text.find(f" {phrase} ")
     return denied(text, start, start + len(phrase) + 1)
 
 
 def _named(pair: Pair) -> bool | None:
-    """The prediction is what the answer's sentence says of the question: its subject, or what follows a copula."""
-    given, gold = pair.given_words.split(), pair.gold_words.split()
-    if not given or len(gold) <= len(given) or has_words(pair.question_words, pair.given_words):
+    """The prediction is the subject of the answer's sentence, or follows its copula."""
+    prediction, gold = pair.prediction_words.split(), pair.gold_words.split()
+    if not prediction or len(gold) <= len(prediction) or has_words(pair.question_words, pair.prediction_words):
         return None
-    if not content(pair.given) - content(pair.question):
+    if not content(pair.prediction) - content(pair.question):
         return None
-    for start in range(len(gold) - len(given) + 1):
-        if gold[start : start + len(given)] == given:
-            before, after = gold[start - 1 : start], gold[start + len(given) : start + len(given) + 1]
+    for start in range(len(gold) - len(prediction) + 1):
+        if gold[start : start + len(prediction)] == prediction:
+            before, after = gold[start - 1 : start], gold[start + len(prediction) : start + len(prediction) + 1]
             subject = not before and after[0] in VERBS
             said_of = (
                 bool(before) and before[0] in COPULAS and (not after or after[0] in VERBS | {"and"} or _ends(pair))
@@ -231,19 +240,20 @@ def _named(pair: Pair) -> bool | None:
 
 
 def _ends(pair: Pair) -> bool:
-    """Whether punctuation follows the prediction in the answer."""
-    return bool(re.search(re.escape(pair.given.lower().strip(" .")) + r"\s*[,.;(]", pair.gold.lower()))
+    """Whether the prediction is followed by punctuation in the answer."""
+    return bool(re.search(re.escape(pair.prediction.lower().strip(" .")) + r"\s*[,.;(]", pair.gold.lower()))
 
 
 def _covered(pair: Pair) -> bool | None:
-    """Most of the words that the answer adds to the question are in the prediction, and every number of it."""
-    own = content(pair.gold) - content(pair.question)
-    if len(own) < 2:
+    """The prediction has most words of the answer that are not in the question, and all its numbers."""
+    added = content(pair.gold) - content(pair.question)
+    if len(added) < 2:
         return None
-    said = content(pair.given)
-    numbers = all(any(same_quantity(have, want) for have in quantities(pair.given)) for want in quantities(pair.gold))
-    agree = bool(DENIALS.search(pair.given.lower())) == bool(DENIALS.search(pair.gold.lower()))
-    return len(own & said) / len(own) >= COVER and numbers and agree and "or" not in pair.given_words.split()
+    covered = len(added & content(pair.prediction)) / len(added) >= COVER
+    numbers = quantities(pair.prediction)
+    same_numbers = all(any(same_quantity(have, want) for have in numbers) for want in quantities(pair.gold))
+    agree = bool(DENIALS.search(pair.prediction.lower())) == bool(DENIALS.search(pair.gold.lower()))
+    return covered and same_numbers and agree and "or" not in pair.prediction_words.split()
 
 
 RULES: dict[str, Callable[[Pair], bool | None]] = {

@@ -1,9 +1,10 @@
-"""Numbers and dates in answers, and when two of them are the same.
+"""Numbers and dates in answers, and their comparison.
 
-Tolerance: two quantities are one if they agree when both are rounded to the coarser of the two ways they are written,
-and are at most 2 % apart ("9.8%" is 9.77 %, "1.5 million" is 1,523,000; "10%" and "$26.59" for $26.72 are not). Where
-one says "about" or a unit was converted, 2 % is all. Whole numbers as written are exact. Units that exclude each other
-(% and $, miles and kilograms) never agree; a unit that only one side names does not part them.
+Tolerance: two quantities are equal if they agree after rounding to the coarser of their two written precisions and
+differ by at most 2 %. So "9.8%" equals 9.77 % and "1.5 million" equals 1,523,000, but "10%" does not equal 9.77 % and
+"$26.59" does not equal $26.72. If one is approximate ("about") or a unit was converted, only the 2 % matter. Integers
+are compared exactly. Different kinds of units (% and $, miles and kilograms) are never equal. A unit that only one
+side has is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mm": 1e6, "m": 1e6, "billion": 1e9,
     "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12, "t": 1e12,
 }  # fmt: skip
-UNITS: dict[str, tuple[str, float]] = {  # as written -> (what it measures, factor)
+UNITS: dict[str, tuple[str, float]] = {  # as written -> (base unit, factor)
     **dict.fromkeys(("%", "percent", "per cent", "pct", "percentage points"), ("%", 1.0)),
     **dict.fromkeys(("$", "usd", "us$", "dollar", "dollars"), ("$", 1.0)),
     **dict.fromkeys(("€", "eur", "euro", "euros"), ("€", 1.0)),
@@ -53,13 +54,13 @@ class Quantity:
     """A number with its unit.
 
     Args:
-        value: In the unit's base (metres, seconds, dollars).
-        step: The last place written, in the same base: 0.01 for "9.77", 1e5 for "1.5 million".
-        unit: What it measures (``%``, ``$``, ``m``), or "".
-        scale: The unit's factor, or 1.
-        about: Whether it is called approximate.
-        year: Whether it may be a year: four digits and nothing about it.
-        span: Where it stands.
+        value: In the base unit (metres, seconds, dollars).
+        step: Precision, in the base unit: 0.01 for "9.77", 1e5 for "1.5 million".
+        unit: The base unit (``%``, ``$``, ``m``), or "".
+        scale: The written unit's factor, or 1.
+        about: Whether it is marked as approximate.
+        year: Whether it may be a year: four digits without unit, sign or scale.
+        span: Position in the text, (start, end).
     """
 
     value: float
@@ -73,7 +74,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date to the precision that it was written with; None for what was left out."""
+    """A date; None for parts that the text leaves out."""
 
     year: int | None
     month: int | None = None
@@ -107,15 +108,15 @@ _DATES = [
 
 
 def dates(text: str) -> list[Date]:
-    """The dates of a text in the order they stand, bare years not among them; 3/4/2024 is March 4th."""
-    found: list[Date] = []
+    """The dates of a text in order, without bare years; 3/4/2024 is March 4th."""
+    matched: list[Date] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
-            free = all(match.end() <= other.span[0] or match.start() >= other.span[1] for other in found)
+            free = all(match.end() <= other.span[0] or match.start() >= other.span[1] for other in matched)
             date = _date(match) if free else None
             if date is not None:
-                found.append(date)
-    return sorted(found, key=lambda date: date.span)
+                matched.append(date)
+    return sorted(matched, key=lambda date: date.span)
 
 
 def _date(match: re.Match[str]) -> Date | None:
@@ -130,20 +131,20 @@ def _date(match: re.Match[str]) -> Date | None:
     return Date(year, month, day, match.span())
 
 
-def same_date(given: Date, wanted: Date) -> bool:
-    """Whether a date given is the one wanted: all that was wanted is there and the same; it may say more."""
-    pairs = ((given.year, wanted.year), (given.month, wanted.month), (given.day, wanted.day))
+def same_date(date: Date, wanted: Date) -> bool:
+    """Whether a date has every part of the wanted date, with equal values; it may have more parts."""
+    pairs = ((date.year, wanted.year), (date.month, wanted.month), (date.day, wanted.day))
     return all(want is None or have == want for have, want in pairs)
 
 
 def quantities(text: str) -> list[Quantity]:
-    """The numbers of a text in the order they stand; those inside dates, words and lists of digits are left out."""
+    """The numbers of a text in order, without those inside dates, words and identifiers."""
     inside = [date.span for date in dates(text)]
     return [
-        found
+        quantity
         for match in _QUANTITY.finditer(text)
         if not any(match.start("digits") < end and match.end() > start for start, end in inside)
-        for found in _quantity(text, match)
+        for quantity in _quantity(text, match)
     ]
 
 
@@ -175,7 +176,7 @@ def _quantity(text: str, match: re.Match[str]) -> Iterator[Quantity]:
 
 
 def _digits(text: str) -> tuple[float, float]:
-    """(value, last place written)."""
+    """(value, precision)."""
     bare = text.replace(",", "")
     return float(bare), 10.0 ** -len(bare.partition(".")[2])
 
@@ -192,21 +193,21 @@ def _spelled(text: str) -> float:
     return total + part
 
 
-def same_quantity(given: Quantity, wanted: Quantity) -> bool:
-    """Whether two quantities are one within the tolerance of this module."""
-    if given.unit and wanted.unit and given.unit != wanted.unit:
+def same_quantity(quantity: Quantity, wanted: Quantity) -> bool:
+    """Whether two quantities are equal within the tolerance of this module."""
+    if quantity.unit and wanted.unit and quantity.unit != wanted.unit:
         return False
-    if bool(given.unit) != bool(wanted.unit):  # as if it were named: compare what is written
-        given, wanted = _written(given), _written(wanted)
-    if given.value == wanted.value:
+    if bool(quantity.unit) != bool(wanted.unit):  # one has no unit: compare the numbers as written
+        quantity, wanted = _written(quantity), _written(wanted)
+    if quantity.value == wanted.value:
         return True
-    near = math.isclose(given.value, wanted.value, rel_tol=TOLERANCE)
-    if given.about or wanted.about or (given.scale != wanted.scale and given.unit):
-        return near and not (given.year or wanted.year)
-    step = max(given.step, wanted.step)
-    if given.step == wanted.step:
-        return abs(given.value - wanted.value) < step * 1e-6
-    return near and abs(_rounded(given.value, step) - _rounded(wanted.value, step)) < step * 1e-6
+    near = math.isclose(quantity.value, wanted.value, rel_tol=TOLERANCE)
+    if quantity.about or wanted.about or (quantity.scale != wanted.scale and quantity.unit):
+        return near and not (quantity.year or wanted.year)
+    step = max(quantity.step, wanted.step)
+    if quantity.step == wanted.step:
+        return abs(quantity.value - wanted.value) < step * 1e-6
+    return near and abs(_rounded(quantity.value, step) - _rounded(wanted.value, step)) < step * 1e-6
 
 
 def _written(quantity: Quantity) -> Quantity:

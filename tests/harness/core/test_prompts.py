@@ -1,5 +1,7 @@
 """Prompts: the five parts, what is left out, order, shots, and prompt files that are refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -33,26 +35,78 @@ def test_shots_stand_in_front_with_their_answers():
     assert text == "I\nD\ndoc 0\nQ s?\nA yes\n\nQ q?\nA"
 
 
+@pytest.mark.parametrize("reasoning", ["Ann met Bob. ", " Ann met Bob.", "Ann met Bob."])
+def test_reasoning_so_far_stands_after_the_cue_where_the_model_goes_on(reasoning):
+    shots = (Shot("s?", "yes", PASSAGES[:1]),)
+    before = Prompt(PLAIN, "q?", PASSAGES, RULES, shots)
+    begun = Prompt(PLAIN, "q?", PASSAGES, RULES, shots, reasoning=reasoning)
+    assert begun.render() == before.render() + " Ann met Bob."
+    assert begun.render(1) == before.render(1) + " Ann met Bob."  # documents are dropped, what was said is not
+    assert Prompt(PLAIN, "q?", PASSAGES, RULES, shots, reasoning=" ").render() == before.render()
+
+
+def test_prompts_that_checkpoints_were_tuned_on_are_as_they_were():
+    """The bytes that tiny_rgft was tuned on (prompt version ruleqa-1, commit 1411a01)."""
+    prompt = Prompt(template(), "what does Ann praise ?", PASSAGES[:2], RULES, (Shot("s?", "Bob", PASSAGES[:1]),))
+    assert prompt.render() == (
+        "Read the documents, follow the rules and answer the question with the name of one entity.\n"
+        "Documents:\ndoc 0\nQuestion: s?\nAnswer: Bob\n\n"
+        "Documents:\ndoc 0\ndoc 1\nRules:\n[Entity1, b, Entity2] leads to [Entity1, h, Entity2]\n"
+        "Question: what does Ann praise ?\nAnswer:"
+    )
+
+
+def test_a_file_may_leave_out_what_it_does_not_change(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text('instruction = "Look."\nanswer = "So:"\n')
+    changed = load_template(path, PLAIN)
+    assert replace(changed, version="v", instruction="I", answer="A") == PLAIN
+    assert (changed.instruction, changed.answer) == ("Look.", "So:")
+    with pytest.raises(UserError, match=r"must hold.*missing or no text: version, instruction_rules"):
+        load_template(path)
+    assert template(str(path)).query == template().query
+
+
+def test_changed_parts_have_a_version_of_their_own(tmp_path):
+    """Else a checkpoint that was tuned on our prompts would be given others unnoticed."""
+
+    def version(text):
+        (tmp_path / "p.toml").write_text(text)
+        return load_template(tmp_path / "p.toml", PLAIN).version
+
+    assert version("") == version('answer = "A"') == "v"
+    first, second = version('answer = "So:"'), version('answer = "Thus:"')
+    assert first != second and first.startswith("v+") and second.startswith("v+") and first == version('answer = "So:"')
+    assert version('answer = "So:"\nversion = "mine"') == "mine"
+
+
 def test_ours_loads_and_names_its_version():
     assert template().version == "ruleqa-1"
 
 
+@pytest.mark.parametrize("base", [None, PLAIN])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"query": "no field"}, r"'query': needs the field \{query\} and no other; found none"),
         ({"rules": "{rules} {more}"}, r"found \['more', 'rules'\]"),
         ({"documents": "{documents"}, "Write a literal brace twice"),
-        ({"answer": None}, "missing or no text: answer"),
         ({"extra": "x"}, "not known: extra"),
     ],
 )
-def test_a_bad_prompt_file_is_refused(tmp_path, change, message):
+def test_a_bad_prompt_file_is_refused(tmp_path, change, message, base):
     parts = {name: getattr(PLAIN, name) for name in PLAIN.__slots__} | change
     path = tmp_path / "p.toml"
     path.write_text("\n".join(f"{name} = '''{text}'''" for name, text in parts.items() if text is not None))
     with pytest.raises(UserError, match=message):
-        load_template(path)
+        load_template(path, base)
+
+
+def test_a_part_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text("answer = 3")
+    with pytest.raises(UserError, match=r"may hold the texts version, .*missing or no text: answer; not known: none"):
+        load_template(path, PLAIN)
 
 
 def test_a_missing_or_broken_file_is_named(tmp_path):
@@ -61,3 +115,5 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
     (tmp_path / "bad.toml").write_text("= =")
     with pytest.raises(UserError, match="is not a TOML text"):
         load_template(tmp_path / "bad.toml")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_template(tmp_path)

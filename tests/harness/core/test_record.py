@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lm_eval_rag.harness.core.asks import rank, retrieve
-from lm_eval_rag.harness.core.record import record
-from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.core.record import deepest, depth, record, share_depth
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Step
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.retrieval.fusion import round_robin
 
 TEXTS = ["ships in the harbour", "a town", "ferries and ships"]
 
@@ -30,6 +31,37 @@ def cuts(query: Query) -> Plan[Answer]:
     return Answer("x", (yield from retrieve("ships", 3))[:1])
 
 
+def hops(query: Query) -> Plan[Answer]:
+    """Asks twice for two, and finds three, since one was found by both."""
+    first = yield from retrieve("ships", 2)
+    second = yield from retrieve("a town with ships", 2)
+    return Answer("x", round_robin([first, second]))
+
+
+def cuts_hops(query: Query) -> Plan[Answer]:
+    """Asks twice for two, and names two of the three."""
+    return Answer("x", (yield from hops(query)).passages[:2])
+
+
+def with_example(query: Query) -> Plan[Answer]:
+    """Retrieves two for the question, and two for a worked example, which go into the prompt alone."""
+    found = yield from retrieve("ferries", 2)
+    yield from retrieve("town", 2)
+    return Answer("x", found)
+
+
+def twice(query: Query) -> Plan[Answer]:
+    """Asks the same again, which brings nothing."""
+    yield from retrieve("ships", 2)
+    return Answer("x", (yield from retrieve("ships", 2)))
+
+
+def abstains(query: Query) -> Plan[Answer]:
+    """Names nothing of what it retrieved."""
+    yield from retrieve("ships", 2)
+    return Answer("", abstained=True)
+
+
 def neither(query: Query) -> Plan[Answer]:
     """Asks nothing."""
     return Answer("x")
@@ -43,11 +75,52 @@ def neither(query: Query) -> Plan[Answer]:
         (ranks, {"named": False}, None, 2),
         (both, {}, ["d0", "d2"], 3),
         (cuts, {}, ["d2"], 1),
+        (hops, {}, ["d0", "d1", "d2"], 4),
+        (cuts_hops, {}, ["d1", "d2"], 2),
+        (with_example, {}, ["d2"], 2),
+        (twice, {}, ["d0", "d2"], 2),
+        (abstains, {}, [], 0),
         (neither, {}, None, 0),
     ],
 )
 def test_what_was_retrieved(method, options, ids, k):
     ((answer, trace),) = run(method, ["which?"], corpus=TEXTS, **options)
-    told = record(answer, trace)
-    assert told["k"] == k
-    assert (None if told["passages"] is None else sorted(p["id"] for p in told["passages"])) == ids
+    entry = record(answer, trace)
+    assert entry["k"] == k
+    assert (None if entry["passages"] is None else sorted(p["id"] for p in entry["passages"])) == ids
+
+
+def step(text: str, k: int, *ids: str, ask: str = "Retrieve") -> Step:
+    return Step(ask, text, "", k=k, found=len(ids), passages=ids if ask == "Retrieve" else ())
+
+
+@pytest.mark.parametrize(
+    ("ids", "steps", "expected"),
+    [
+        ("abcde", [step("1", 5, *"abcde")], 5),
+        ("ab", [step("1", 5, *"ab")], 5),  # a small corpus: nothing more was found
+        ("abcdefgh", [step("1", 5, *"abcde"), step("2", 5, *"defgh")], 10),  # two were found by both
+        ("abcdefg", [step("1", 5, *"abcde"), step("2", 5, *"defgh")], 7),  # the last was cut
+        ("abcd", [step("1", 5, *"abcde"), step("2", 5, *"defgh")], 4),
+        ("abcde", [step("1", 5, *"abcde"), step("2", 5)], 5),  # the second found nothing
+        ("abcde", [step("1", 5, *"abcde"), step("shot", 5, *"vwxyz")], 5),
+        ("abcde", [step("1", 5, *"abcde"), step("shot", 5, *"deuvw")], 5),
+        ("abc", [step("1", 8, *"abcdefgh"), step("2", 3, *"abc", ask="Rank")], 3),
+        ("", [step("1", 5)], 5),
+        ("", [], 0),
+    ],
+)
+def test_the_depth_of_a_list(ids: str, steps: list[Step], expected: int):
+    assert depth(list(ids), steps) == expected
+
+
+def test_a_run_scores_all_its_lists_at_one_depth():
+    records = [
+        {"passages": [], "failure": None, "k": 2},
+        {"passages": [], "failure": None, "k": 6},
+        {"passages": None, "failure": None, "k": 9},
+        {"passages": [], "failure": "lost", "k": 8},
+    ]
+    assert deepest(records) == 6 and deepest(records[2:]) == deepest([]) == 0
+    share_depth(records, 7)
+    assert [entry["k"] for entry in records] == [7, 7, 9, 8]

@@ -81,7 +81,7 @@ def test_a_damaged_cached_file_is_fetched_anew(served: Path) -> None:
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[:-1] + b"?", CONTENT + b"more"])
 def test_a_wrong_download_leaves_nothing(served: Path, cache_folder: Path, content: bytes) -> None:
     served.write_bytes(content)
-    with pytest.raises(UserError, match="another content") as error:
+    with pytest.raises(UserError, match="different content") as error:
         fetch(SOURCE)
     assert_teaches(error.value)
     assert files_in(cache_folder) == []

@@ -24,7 +24,7 @@ transformers = pytest.importorskip("transformers")
 def scripts() -> Any:
     """Imports a module of scripts/."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "scripts"))
+        patch.syspath_prepend(str(ROOT / "scripts" / "tiny"))
         yield importlib.import_module
 
 

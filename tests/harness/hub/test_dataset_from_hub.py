@@ -61,10 +61,10 @@ def test_offline_serves_what_is_there_whole(published, hub, client):
     client.setattr(constants, "HF_HUB_OFFLINE", True)
     asked = hub.requests.total()
     assert fetch_folder(f"{REPO}@v1", kind="dataset") == folder and hub.requests.total() == asked
-    with pytest.raises(UserError, match=r"'v2' is not whole in the cache .*HF_HUB_OFFLINE=1 forbids"):
+    with pytest.raises(UserError, match=r"'v2' is incomplete in the cache .*HF_HUB_OFFLINE=1 forbids"):
         fetch_folder(f"{REPO}@v2", kind="dataset")
     (folder / "ruleqa_y" / "rules.parquet").unlink()
-    with pytest.raises(UserError, match="is not whole in the cache"):
+    with pytest.raises(UserError, match="is incomplete in the cache"):
         fetch_folder(f"{REPO}@v1", kind="dataset")
 
 
@@ -75,7 +75,8 @@ def test_without_network_too(published, hub, client):
     client.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert fetch_folder(f"{REPO}@v1", kind="dataset") == folder
     with pytest.raises(
-        UserError, match=r"'acme/other' is not whole in the cache .*127\.0\.0\.1:9 does not give it.*Check the network"
+        UserError,
+        match=r"'acme/other' is incomplete in the cache .*be downloaded from .*127\.0\.0\.1:9.*Check the network",
     ):
         fetch_folder("acme/other")
 
@@ -86,7 +87,7 @@ def test_what_is_not_there(published, hub, client):
     for name, kind in (("acme/other", "dataset"), (REPO, "model")):
         with pytest.raises(UserError, match=rf"The {kind} repository '{name}' is not on http.*HF_TOKEN"):
             fetch_folder(name, kind=kind)
-    with pytest.raises(UserError, match="is no folder on this machine and no Hub id"):
+    with pytest.raises(UserError, match="is not a folder on this machine and not a Hub id"):
         fetch_folder("/no/such/folder/here")
 
 
@@ -134,7 +135,7 @@ def test_only_the_set_that_is_asked_for_is_downloaded(published, hub, client):
     _, version = install("ruleqa_y", REPO)
     root = fetch_folder(REPO, kind="dataset", only=("ruleqa_y/*", "*/meta.json"))
     assert version.endswith(root.name) and not (root / "ruleqa_w" / "corpus.parquet").exists()
-    with pytest.raises(UserError, match=r"holds no ruleqa_i\. It holds: ruleqa_w, ruleqa_y"):
+    with pytest.raises(UserError, match=r"does not contain ruleqa_i\. It contains: ruleqa_w, ruleqa_y"):
         install("ruleqa_i", REPO)
 
 
@@ -146,7 +147,7 @@ def test_other_rows_than_the_checksums_are_refused(copied, monkeypatch, tmp_path
     meta = json.loads((copied / "ruleqa_y" / "meta.json").read_text())
     meta["checksums"]["corpus"] = "0" * 64  # so that it is no set that is installed already
     (copied / "ruleqa_y" / "meta.json").write_text(json.dumps(meta))
-    with pytest.raises(UserError, match=r"is damaged: \w+\.parquet has other rows"):
+    with pytest.raises(UserError, match=r"is damaged: the rows of \w+\.parquet do not match their checksum"):
         install("ruleqa_y", str(copied))
     assert not list((tmp_path / "empty").rglob("*.parquet"))
 
@@ -172,7 +173,7 @@ def test_changed_rows_with_their_checksum_are_another_set(copied, cache, built):
         (lambda folder: (folder / "queries.parquet").unlink(), r"queries\.parquet cannot be read"),
         (lambda folder: (folder / "meta.json").write_text("{"), r"meta\.json cannot be read"),
         (lambda folder: (folder / "meta.json").write_text('{"task": "ruleqa_y"}'), r"meta\.json cannot be read"),
-        (lambda folder: (folder / "meta.json").unlink(), r"holds no ruleqa_y. It holds: no RuleQA set"),
+        (lambda folder: (folder / "meta.json").unlink(), r"does not contain ruleqa_y. It contains: no RuleQA set"),
     ],
 )
 def test_damage(damage, message, copied, cache, monkeypatch, tmp_path):
@@ -214,7 +215,7 @@ def test_a_task_by_metadata_and_by_its_yaml(published, hub, cache, built, task):
 
 
 def test_a_set_as_it_was_built_takes_no_options(published, hub, task):
-    with pytest.raises(UserError, match=r"set as it was built, so seed cannot be chosen"):
+    with pytest.raises(UserError, match=r"is already built, so seed cannot be set"):
         task({"dataset": REPO}, seed=1)
 
 

@@ -86,10 +86,13 @@ def test_results_of_lm_eval(publish, client, folder, ran):
 
 def test_no_result_is_taken_from_another_model(publish, client, folder, ran, tmp_path):
     command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--results")
-    with pytest.raises(UserError, match=r"is of another model: none of its model_args"):
+    with pytest.raises(UserError, match=r"is from another model: none of its model_args"):
         publish(*command, str(ran(retriever_adapter="acme/other")))
     (tmp_path / "no.json").write_text("{}")
-    for path, message in ((tmp_path / "no.json", "is not a results file"), (tmp_path / "nowhere", "holds no results")):
+    for path, message in (
+        (tmp_path / "no.json", "is not a results file"),
+        (tmp_path / "nowhere", "contains no results"),
+    ):
         with pytest.raises(UserError, match=message):
             publish(*command, str(path))
 
@@ -103,7 +106,7 @@ def test_without_a_note_nothing_is_claimed(publish, client, tmp_path):
 
 def test_what_is_refused(publish, hub, client, folder, tmp_path):
     command = ("model", str(folder), "--repo", REPO)
-    with pytest.raises(UserError, match=r"licence of .* is not known: give --licence"):
+    with pytest.raises(UserError, match=r"licence of .* is unknown. Give --licence"):
         publish(*command)
     with pytest.raises(UserError, match=r"There is no folder"):
         publish("model", str(tmp_path / "nowhere"), "--repo", REPO, "--licence", "mit")
@@ -124,7 +127,7 @@ def test_an_adapter_names_its_base_model_by_its_hub_id(publish, hub, client, fol
     (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(tmp_path), "r": 8}))
     (folder / "README.md").write_text(f"---\nbase_model: {tmp_path}\n---\n[More Information Needed]\n")
     command = ("model", str(folder), "--repo", REPO, "--licence", "mit")
-    with pytest.raises(UserError, match=r"by a path of this machine.*--base-model ORG/NAME"):
+    with pytest.raises(UserError, match=r"is the local path.*--base-model ORG/NAME"):
         publish(*command)
     publish(*command, "--base-model", "acme/base", "--upload")
     files = hub.repositories["models", REPO].files
@@ -147,7 +150,7 @@ def test_a_card_that_somebody_wrote_is_kept(publish, client, folder):
 def test_an_interrupted_model_goes_on(publish, hub, client, folder):
     command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--upload")
     hub.fault = lambda method, path: method == "PUT"
-    with pytest.raises(UserError, match=r"could not be used.*Run the same again"):
+    with pytest.raises(UserError, match=r"could not be used.*Run the same command again"):
         publish(*command)
     assert set(hub.repositories["models", REPO].files) == {".gitattributes"}
     hub.fault = lambda method, path: None

@@ -50,8 +50,8 @@ def test_answers_in_many_forms_are_one_call(text: str) -> None:
     [
         ('[{"name": "os.system", "args": ["ls"]}]', "Unknown function"),
         ('[{"name": "__class__", "args": []}]', "Unknown function"),
-        ('[{"name": 7}]', "No call"),
-        ("[1, null]", "No call"),
+        ('[{"name": 7}]', "Not a call"),
+        ("[1, null]", "Not a call"),
         ('[{"name": "finance_get_eps", "args": {"ticker_name": {"$gt": ""}}}]', "dict"),
         ('[{"name": "finance_get_eps", "args": {"self": "x", "ticker_name": "A"}}]', "no argument 'self'"),
         ('[{"name": "finance_get_eps"}]', "missing"),

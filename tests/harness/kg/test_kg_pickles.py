@@ -1,4 +1,4 @@
-"""The reader of pickles: what pandas and numpy of several versions wrote, and programs that must not run.
+"""The reader of pickles: what pandas and numpy of several versions wrote, programs that must not run, and limits.
 
 The files under ``pickles/`` hold our own little tables, written by the versions in their names.
 """
@@ -7,7 +7,11 @@ import hashlib
 import io
 import json
 import pickle
+import sqlite3
+import time
 from collections.abc import Callable
+from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +19,12 @@ import numpy as np
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.kg import convert, pickles
+from lm_eval_rag.harness.data.sources import read_manifest
+from lm_eval_rag.harness.kg import guarded_pickles, pickles
 from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
 from lm_eval_rag.harness.kg.frames import read_frame
+from lm_eval_rag.harness.kg.guarded_pickles import PICKLES, PickledValues
 from lm_eval_rag.harness.kg.pickles import read_value
 
 FOLDER = Path(__file__).parent / "pickles"
@@ -134,6 +140,71 @@ def test_a_file_that_unfolds_without_end_is_refused(monkeypatch: pytest.MonkeyPa
         read_value(pickle.dumps(value), "bomb")
 
 
+DOUBLED = b"K\x01\x85" + b"2\x86" * 60  # the tuple t = (1,), then 60 times t = (t, t)
+BOMBS = {
+    "a key": b"\x80\x02}" + DOUBLED + b"K\x01s.",
+    "in a set": b"\x80\x04\x8f(" + DOUBLED + b"\x90.",
+    "in a frozen set": b"\x80\x04(" + DOUBLED + b"\x91.",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_hash_without_end_is_ended_with_one_clear_error(name: str) -> None:
+    values = PickledValues(seconds=0.5)
+    assert values.read(pickle.dumps({"EPS": [1.5, None]}), "good") == {"EPS": [1.5, None]}
+    began = time.perf_counter()
+    with pytest.raises(UserError, match=r"^bomb is refused: reading it took too long \(limits: 0.5 s of CPU time"):
+        values.read(BOMBS[name], "bomb")
+    assert time.perf_counter() - began < 10
+    assert values.read(pickle.dumps(7), "the next") == 7
+
+
+def test_a_bomb_in_a_database_fails_one_call(tmp_path: Path, ask: Callable[..., Any]) -> None:
+    (tmp_path / "finance").mkdir()
+    with closing(sqlite3.connect(tmp_path / "finance" / "finance_info.sqlite")) as base, base:
+        base.execute('CREATE TABLE "unnamed" (key TEXT PRIMARY KEY, value BLOB)')
+        values = [("BOMB", BOMBS["a key"]), ("GOOD", pickle.dumps({"forwardEps": 1.5}))]
+        base.executemany('INSERT INTO "unnamed" VALUES (?, ?)', values)
+    graph = EmbeddedGraph(tmp_path)
+    graph._domains["finance"]._pickled = PickledValues(seconds=0.5)
+    bomb = ask(graph, "finance_get_eps", ticker_name="BOMB")
+    assert isinstance(bomb, CallError) and "value of 'BOMB' is refused" in str(bomb) and "too long" in str(bomb)
+    assert ask(graph, "finance_get_eps", ticker_name="GOOD") == 1.5
+
+
+@pytest.mark.parametrize(
+    ("content", "limits", "said"),
+    [
+        (BOMBS["a key"], {"FILE_SECONDS": 0.5}, "took too long"),
+        (pickle.dumps({"A": "x" * (1 << 22)}), {"FILE_MEMORY": 1 << 20}, "MemoryError|took too much memory"),
+        (pickle.dumps([1, 2]), {}, "does not hold a dictionary"),
+        (HOSTILE["system"], {}, "it names .*system"),
+    ],
+    ids=["time", "memory", "content", "program"],
+)
+def test_an_official_file_is_read_within_limits(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, limits: dict[str, Any], said: str
+) -> None:
+    for limit, value in limits.items():
+        monkeypatch.setattr(guarded_pickles, limit, value)
+    file = tmp_path / "artist_work_dict.pickle"
+    file.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    monkeypatch.setitem(PICKLES, file.name, digest)
+    began = time.perf_counter()
+    with pytest.raises(UserError, match=rf"{file} (is refused: .*({said})|does not hold a dictionary)"):
+        open_records(tmp_path, file.name)
+    assert time.perf_counter() - began < 20
+    assert not list(cache.glob(f"kg/*{digest[:16]}*")) and not list(cache.rglob(".partial*"))
+
+
+def test_the_hashes_are_those_of_the_manifest() -> None:
+    manifest = read_manifest(files("lm_eval_rag.tasks.crag") / "sources.toml")
+    suffixes = (".pickle", ".pkl")
+    assert {Path(path).name: s.sha256 for path, s in manifest.items() if path.endswith(suffixes)} == PICKLES
+    assert {source.commit for source in manifest.values()} == {guarded_pickles.COMMIT}
+
+
 def test_official_names_need_official_content(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "music").mkdir()
     (tmp_path / "music" / "artist_dict_simplified.pickle").write_bytes(pickle.dumps({"A": {"country": "GB"}}))
@@ -145,10 +216,9 @@ def test_a_pickle_with_the_right_sum_is_converted_once(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[..., Any]
 ) -> None:
     content = pickle.dumps({"A": {"country": "GB", "birth_date": "1988", "members": []}, 7: {"country": float("nan")}})
-    official = {**convert.PICKLES, "artist_dict_simplified.pickle": hashlib.sha256(content).hexdigest()}
     frame = (FOLDER / "nullable-pandas-2.1.4-protocol-4.pkl").read_bytes()
-    official["soccer_team_match_stats.pkl"] = hashlib.sha256(frame).hexdigest()
-    monkeypatch.setattr(convert, "PICKLES", official)
+    monkeypatch.setitem(PICKLES, "artist_dict_simplified.pickle", hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(PICKLES, "soccer_team_match_stats.pkl", hashlib.sha256(frame).hexdigest())
     for name, data in {
         "music/artist_dict_simplified.pickle": content,
         "sports/soccer_team_match_stats.pkl": frame,
@@ -161,19 +231,19 @@ def test_a_pickle_with_the_right_sum_is_converted_once(
     games = ask(graph, "sports_soccer_get_games_on_date", date="2024-03", team_name="Everton")
     assert games["Poss"] == {"('ENG-Premier League', '2324', 'Everton', 'g1')": 49}
     assert len(ask(graph, "sports_soccer_get_games_on_date", date="2024")["GF"]) == 2  # no league, no row
-    monkeypatch.setattr(convert, "read_inert", None)  # a second opening reads the conversion alone
+    monkeypatch.setattr(guarded_pickles, "Guarded", None)  # a second opening reads the conversion alone
     assert open_records(tmp_path, "music/artist_dict_simplified.pickle").keys == ["A", "7"]
 
 
 @pytest.mark.parametrize(
     ("file", "content", "function", "said"),
     [
-        ("movie/movie_db.json", b"{", "movie_get_movie_info", "no JSON"),
+        ("movie/movie_db.json", b"{", "movie_get_movie_info", "not JSON"),
         ("movie/movie_db.json", b"7", "movie_get_movie_info", "holds a int"),
-        ("movie/movie_db.json", b"[" * 100_000, "movie_get_movie_info", "no JSON"),
+        ("movie/movie_db.json", b"[" * 100_000, "movie_get_movie_info", "not JSON"),
         ("open/kg.0.jsonl.bz2", b"BZh9 broken", "open_get_entity", "damaged"),
         ("finance/finance_info.sqlite", b"no database" * 100, "finance_get_eps", "cannot answer"),
-        ("finance/company_name.dict", b"a,b\n1,2\n", "finance_get_company_name", "no CSV"),
+        ("finance/company_name.dict", b"a,b\n1,2\n", "finance_get_company_name", "not CSV"),
         ("sports/nba.sqlite", b"", "sports_nba_get_games_on_date", "no such table"),
         ("music/rank_dict_hot100.json", b'{"1": [7]}', "music_get_billboard_rank_date", "another layout"),
     ],

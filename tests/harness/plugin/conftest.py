@@ -5,7 +5,6 @@ import json
 import pytest
 
 from lm_eval_rag._register import tasks_folder
-from lm_eval_rag.harness.plugin import model as model_module
 from lm_eval_rag.harness.plugin.task import RagTask
 
 TOWNS = ["Ulm", "Bonn", "Kiel", "Jena", "Trier", "Celle"]
@@ -77,9 +76,6 @@ def answer_of(prompt):
 @pytest.fixture(autouse=True)
 def clean(scripted_lm):
     scripted_lm.seen.clear()
-    model_module.unscored.clear()
-    yield
-    model_module.unscored.clear()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 
+from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.prompts import Prompt, Template
@@ -15,6 +16,8 @@ from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.core.types import Answer
 from lm_eval_rag.harness.plugin import model as model_module
 from lm_eval_rag.harness.plugin.model import model_class
+from lm_eval_rag.harness.plugin.unscored import listening
+from lm_eval_rag.harness.retrieval.fusion import round_robin
 
 
 def model_of(name):
@@ -28,11 +31,61 @@ def test_a_failed_question_is_unscored_and_named(evaluate, caplog, docs, task):
     with caplog.at_level(logging.WARNING, logger="lm_eval_rag"):
         results = evaluate(arguments={"max_prompt_tokens": 80}, tasks=[task(docs)])
     samples = {sample["doc"]["id"]: sample for sample in results["samples"]["visits"]}
-    assert model_module.unscored == ["long"] and "Question long stays unscored: the prompt does not fit" in caplog.text
+    assert (
+        results["config"]["rag"]["unscored"] == ["long"]
+        and "Question long stays unscored: the prompt does not fit" in caplog.text
+    )
     assert samples["long"]["metrics"] == [] and "does not fit" in samples["long"]["doc"]["_rag"]["failure"]
     assert [sample["em"] for name, sample in samples.items() if name != "long"] == [1.0] * 4
     assert results["results"]["visits"]["em,none"] == 1.0  # of four questions, not 0.8 of five
     assert results["config"]["rag"]["counts"]["unscored"] == 1
+
+
+def test_two_runs_of_one_model_do_not_mix(documents, docs, task, monkeypatch):
+    """Each has its own record, also where a program evaluates one model twice."""
+    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # seconds a run, of no interest here
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    model = model_of("standard_rag")(generator="scripted-lm", corpus=documents, journal="off", max_prompt_tokens=80)
+    manager = TaskManager(include_defaults=False, include_path=str(tasks_folder()))
+    long = [{**docs[0], "id": "long", "query": "why " * 300}]
+
+    def rag(given):
+        with listening() as unscored:
+            results = simple_evaluate(model=model, tasks=[task(given)], task_manager=manager)
+        assert unscored == results["config"]["rag"]["unscored"]
+        return results["config"]["rag"]
+
+    first, second, third = rag([*docs[:2], *long]), rag(docs[2:]), rag(long)
+    assert [run["unscored"] for run in (first, second, third)] == [["long"], [], ["long"]]
+    assert [run["counts"]["questions"] for run in (first, second, third)] == [3, 4, 1]
+    assert [run["counts"]["unscored"] for run in (first, second, third)] == [1, 0, 1]
+
+
+def two_hops(query, *, k: int = 3):
+    """Two retrievals of k, the second for one question in two alone; the list is that of both."""
+    first = yield from retrieve(query.text, k)
+    odd = int(query.id[1:]) % 2
+    second = (yield from retrieve("Alba visited Kiel Burg", k)) if odd else ()
+    return Answer("x", round_robin([first, second]))
+
+
+def test_recall_is_over_the_merged_list_and_over_all_questions(documents, docs, task):
+    """recall@5 of two hops of three documents each, also for the questions that needed one."""
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager(include_defaults=False, include_path=str(tasks_folder()))
+    model = model_class("two_hops", two_hops)(corpus=documents, journal="off")
+    results = simple_evaluate(model=model, tasks=[task()], task_manager=manager)
+    samples = results["samples"]["visits"]
+    records = [sample["doc"]["_rag"] for sample in samples]
+    assert {len(record["passages"]) for record in records} >= {3} and {record["k"] for record in records} == {6}
+    assert all({"recall@1", "recall@2", "recall@5"} <= set(sample) for sample in samples)
+    assert not any("recall@10" in sample for sample in samples)
+    hits = [any(p["object"] in doc["answers"] for p in r["passages"][:5]) for doc, r in zip(docs, records, strict=True)]
+    assert results["results"]["visits"]["recall@5,none"] == pytest.approx(sum(hits) / len(docs))
 
 
 def test_log_likelihoods_are_refused(evaluate, tmp_path):

@@ -77,6 +77,7 @@ def test_results_tell_what_produced_them(evaluate, documents):
     assert rag["counts"] == {
         "questions": 6, "unscored": 0, "calls": 12, "journalled": 0, "Retrieve": 6, "Generate": 6,
     }  # fmt: skip
+    assert rag["unscored"] == []
     json.dumps(rag)
 
 

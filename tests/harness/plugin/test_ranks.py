@@ -11,10 +11,11 @@ import pytest
 
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.types import Step, Trace
-from lm_eval_rag.harness.plugin import model as model_module
+from lm_eval_rag.harness.core.record import RagText
+from lm_eval_rag.harness.core.types import Answer, Step, Trace
 from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.harness.plugin.ranks import Alone, ranks
+from lm_eval_rag.harness.plugin.unscored import listening
 
 LM_EVAL = """
 import lm_eval_rag._autoload as autoload; autoload.install()
@@ -24,12 +25,18 @@ if __name__ == "__main__":
 """
 
 
+def quiet(query):
+    """A method that asks nothing."""
+    yield from ()
+    return Answer("")
+
+
 def test_a_process_alone(monkeypatch):
     for given in (None, "1"):
         monkeypatch.delenv("WORLD_SIZE", raising=False) if given is None else monkeypatch.setenv("WORLD_SIZE", given)
         alone = ranks(tensor_parallel=True)
         assert isinstance(alone, Alone) and (alone.rank, alone.world_size, alone.device) == (0, 1, None)
-    assert alone.gather_object("x") == ["x"] and alone.all_gather(3) == 3
+    assert alone.gather_object("x") == alone.share("x") == ["x"] and alone.all_gather(3) == 3
     alone.barrier()
 
 
@@ -51,25 +58,36 @@ def test_several_processes_without_accelerate_say_what_to_install(monkeypatch):
 
 def test_the_model_asks_for_its_ranks_only_when_it_is_asked(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    model = model_class("quiet", lambda query: iter(()))(generator="hf", gen_pretrained="x", gen_tp_plan="auto")
+    model = model_class("quiet", quiet)(generator="hf", gen_pretrained="x", gen_tp_plan="auto")
     with pytest.raises(UserError, match="gen_tp_plan"):
         model.rank  # noqa: B018 - reading it is what is tested
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank, monkeypatch):
+def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank):
     """Another rank that ended with status 3 would have rank 0 killed before it has written the results."""
-    monkeypatch.setattr(model_module, "unscored", [])
-    model = model_class("quiet", lambda query: iter(()))(journal="off")
+    model = model_class("quiet", quiet)(journal="off")
     other = ({"questions": 4, "unscored": 1, "calls": 7, "Retrieve": 7}, ["q1"])
     gathered = (lambda obj: [obj, other]) if rank == 0 else (lambda obj: None)
     model.__dict__["ranks"] = SimpleNamespace(gather_object=gathered)
     steps = (Step("Retrieve", "a", "b", journalled=True), Step("Generate", "a", "b"))
-    model._count([("q0", Trace(steps), ()), ("q2", Trace(steps[:1], failure="lost"), ())])
+    with listening() as unscored:
+        model._count([("q0", Trace(steps), ()), ("q2", Trace(steps[:1], failure="lost"), ())])
     own = {"questions": 2, "unscored": 1, "calls": 3, "journalled": 2, "Retrieve": 2, "Generate": 1}
     both = {"questions": 6, "unscored": 2, "calls": 10, "journalled": 2, "Retrieve": 9, "Generate": 1}
     assert model.counts == (both if rank == 0 else own)
-    assert model_module.unscored == (["q2", "q1"] if rank == 0 else [])
+    assert model.unscored == unscored == (["q2", "q1"] if rank == 0 else [])
+
+
+def test_all_ranks_score_at_one_depth():
+    """A rank that met only short lists scores them at the k of the others."""
+    model = model_class("quiet", quiet)(journal="off")
+    told = []
+    model.__dict__["ranks"] = SimpleNamespace(share=lambda obj: told.append(obj) or [obj, {"a": 8, "c": 1}])
+    requests = [SimpleNamespace(task_name=name) for name in "aabb"]
+    records = [{"passages": [], "failure": None, "k": k} for k in (2, 6, 3, 9)]
+    model._share_depth(requests, {i: RagText("x", record) for i, record in enumerate(records)})
+    assert told == [{"a": 6, "b": 9}] and [record["k"] for record in records] == [8, 8, 9, 9]
 
 
 def test_two_launched_processes_score_as_one(tmp_path, undescribed):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from lm_eval_rag._register import method_of
 from lm_eval_rag.harness.checkpoints.note import Note, write_note
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import generate, retrieve
@@ -101,6 +102,28 @@ def test_a_checkpoint_for_another_wording_is_refused_when_it_is_given(tmp_path):
     read_arguments("m", method, noted(tmp_path / "c") | {"prompt_file": str(wording), "gen_pretrained": str(tmp_path)})
     with pytest.raises(UserError, match=r"tuned on prompts of version 'ruleqa-1'.*are of version 'mine'.*prompt_file="):
         read_arguments("m", method, noted(tmp_path / "c") | {"prompt_file": str(wording)})
+
+
+def test_a_changed_part_without_a_version_is_refused_by_a_checkpoint_too(tmp_path):
+    """The file says nothing of its version, so that it is found out when the method has read it, before it is asked."""
+    (tmp_path / "mine.toml").write_text('answer = "So:"')
+    given = noted(tmp_path / "c") | {"prompt_file": str(tmp_path / "mine.toml")}
+    setup = read_arguments("m", method, given)
+    with pytest.raises(UserError, match=r"version 'ruleqa-1'; the method's are of version 'ruleqa-1\+[0-9a-f]{8}'"):
+        run(setup.bound(), ["a?"], corpus=[Passage("d", "a b")], generator=setup.generator)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "does not exist"), ("= =", "is not a TOML text"), ("answer = 3", "no text: answer")]
+)
+@pytest.mark.parametrize("name", ["standard_prompting", "standard_rag", "rulerag_icl"])
+def test_a_bad_prompt_file_ends_a_run_before_anything_is_asked(name, text, message, tmp_path):
+    """There is neither corpus nor generator, which would be missed first if anything was asked."""
+    path = tmp_path / "bad.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        run(method_of(name), ["a?"], prompt_file=str(path))
 
 
 def test_a_checkpoint_for_another_wording_is_refused_when_it_is_asked(tmp_path):

@@ -114,7 +114,7 @@ def test_text_and_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "rulerag_icl - standard_rag",
         "RuleRAG, table 2",
         "LLAMA2_7B",
-        "Holm over the 19 p",
+        "corrected for the 19 tests",
     ):
         assert wanted in text
     assert "! RuleRAG: the text calls Standard Prompting the worst" in text
@@ -223,14 +223,14 @@ def broken(folder: Path, how: str) -> None:
     ("how", "says"),
     [
         ("no samples", "were not logged"),
-        ("cut in a line", "cut short"),
-        ("cut between lines", "cut short"),
-        ("a line twice", "stands there twice"),
-        ("not text", "is no JSON"),
+        ("cut in a line", "was truncated"),
+        ("cut between lines", "is truncated"),
+        ("a line twice", "is repeated"),
+        ("not text", "is not JSON"),
         ("not samples", "lacks doc_id"),
-        ("results cut", "is no JSON"),
+        ("results cut", "is not JSON"),
         ("another format", "lacks n-samples"),
-        ("no date", "holds no results"),
+        ("no date", "contains no results"),
     ],
 )
 def test_broken_runs(make_run: Make, tmp_path: Path, how: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,7 +250,7 @@ def test_other_bad_input(make_run: Make, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "empty").mkdir()
     for given, says in [
         ([tmp_path / "nowhere"], "does not exist"),
-        ([tmp_path / "empty"], "holds no results"),
+        ([tmp_path / "empty"], "contains no results"),
         ([tmp_path / "a", tmp_path / "b"], "version"),
         ([tmp_path / "d"], "--predict_only"),
         ([tmp_path / "a", tmp_path / "c"], "asked different things"),

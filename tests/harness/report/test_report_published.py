@@ -89,7 +89,7 @@ def test_counterparts_are_metrics_of_ours() -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a,b\n1,2\n", "has not the columns"), (None, "does not exist"), ("bad value", "is no number")],
+    [("a,b\n1,2\n", "lacks the columns"), (None, "does not exist"), ("bad value", "is not a number")],
 )
 def test_spoilt_files(tmp_path: Path, text: str | None, says: str) -> None:
     for file in FOLDER.glob("*.csv"):

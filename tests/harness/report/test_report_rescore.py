@@ -51,7 +51,7 @@ def test_agrees_to_the_digit(make_run: Make, tmp_path: Path, options: dict[str, 
     (run,) = read_runs([tmp_path])
     found = rescore(run)
     assert found.agrees, found
-    scored = [check for check in found.checks if check.given == check.recomputed and check.given is not None]
+    scored = [check for check in found.checks if check.reported == check.recomputed and check.reported is not None]
     assert len(scored) == len(found.checks) >= 6
     assert rescore_main([str(tmp_path)]) == 0
     assert "all scores agree" in capsys.readouterr().out
@@ -125,12 +125,12 @@ def no_answers(lines: list[Line]) -> None:
 
 
 TAMPERING = [
-    (better_answer, "em is given as 0.0, recomputed 1.0"),
-    (better_score, "em is given as 1.0, recomputed 0.0"),
+    (better_answer, "em is reported as 0.0, recomputed 1.0"),
+    (better_score, "em is reported as 1.0, recomputed 0.0"),
     (easier_gold, "doc_hash"),
-    (other_passages, "recall@1 is given as 0.0, recomputed 1.0"),
+    (other_passages, "recall@1 is reported as 0.0, recomputed 1.0"),
     (fail_wrong_ones, "recomputed None"),
-    (hide_a_score, "em is given as None, recomputed 0.0"),
+    (hide_a_score, "em is reported as None, recomputed 0.0"),
     (swap, "task_hashes"),
     (other_question, "doc_hash"),
     (other_prompt, "prompt_hash"),
@@ -148,7 +148,7 @@ def test_tampered_samples(
     edit_lines(tmp_path, tamper)
     assert rescore_main([str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert says in out and "NOT what the samples say" in out
+    assert says in out and "scores DIFFER from the samples" in out
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_tasks_of_others_are_left_alone(make_run: Make, tmp_path: Path, capsys: 
 
     edit_results(tmp_path, rename)
     assert rescore_main([str(tmp_path)]) == 2
-    assert "No scores of ours" in capsys.readouterr().err
+    assert "contain none of our scores" in capsys.readouterr().err
 
 
 def test_nothing_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

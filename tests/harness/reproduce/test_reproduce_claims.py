@@ -1,4 +1,4 @@
-"""Verdicts on constructed scores, told again by other means."""
+"""Verdicts on constructed scores, computed again by other means."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scipy.stats import binomtest
 from lm_eval_rag.harness.report.stats import Difference, Interval
 from lm_eval_rag.harness.reproduce import claims
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, line_scores, verdict
-from lm_eval_rag.harness.reproduce.matrix import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.row_results import Result
+from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 
 TASK = "ruleqa_i"
 
 
-def table_of(names: list[str], made: list[Claim], bank: Mapping[str, str] | None = None) -> Table:
+def table_of(names: list[str], tested: list[Claim], bank: Mapping[str, str] | None = None) -> Table:
     rows = [Row(name, name.split("/")[0], name, "m", {}, (TASK,), bank=(bank or {}).get(name, "")) for name in names]
-    return Table("t", "T", "table_2", (), ("em",), tuple(rows), tuple(made), ())
+    return Table("t", "T", "table_2", (), ("em",), tuple(rows), tuple(tested), ())
 
 
 def results(scores: Mapping[str, list[float]], banks: list[str] | None = None) -> dict[tuple[str, str], Result]:
@@ -51,10 +51,10 @@ def test_a_plain_difference(gain: float, expected: str) -> None:
     rng = random.Random(1)
     theirs = [float(rng.random() < 0.5) for _ in range(300)]
     ours = [float(rng.random() < 0.5 + gain) for _ in theirs]
-    ((_, (found,)),) = claims.judge(table_of(["a", "b"], [claim()]), results({"a": ours, "b": theirs}))
-    assert found.verdict == expected == restated(ours, theirs)
-    assert found.comparisons[0].difference.interval.mean == pytest.approx((sum(ours) - sum(theirs)) / 300)
-    assert found.by_rules == ""
+    ((_, (outcome,)),) = claims.judge(table_of(["a", "b"], [claim()]), results({"a": ours, "b": theirs}))
+    assert outcome.verdict == expected == restated(ours, theirs)
+    assert outcome.comparisons[0].difference.interval.mean == pytest.approx((sum(ours) - sum(theirs)) / 300)
+    assert outcome.verdict_with_controls == ""
 
 
 def test_holm_is_over_the_whole_page_and_not_over_bounds() -> None:
@@ -67,52 +67,52 @@ def test_holm_is_over_the_whole_page_and_not_over_bounds() -> None:
     assert [c.verdict for c in alone.comparisons] == [HOLDS, ""]
     for n, expected in ((2, HOLDS), (4, UNCLEAR)):
         tested = claims.judge(table_of(["a", "b", "c"], [claim()] * n), scores)
-        assert {found.verdict for _, (found,) in tested} == {expected}
+        assert {outcome.verdict for _, (outcome,) in tested} == {expected}
         assert tested[0][1][0].comparisons[0].p_holm == pytest.approx(n * 2 / 2**7)
 
 
 def test_a_rule_claim_must_hold_against_every_control() -> None:
     good, bad = [1.0] * 40 + [0.0] * 20, [0.0] * 60
     for control, expected in ((bad, HOLDS), (good, UNCLEAR), ([1.0] * 60, FAILS)):
-        made = claim(controls={"random": ("c",)})
+        ruled = claim(controls={"random": ("c",)})
         scores = results({"a": good, "b": bad, "c": control})
-        ((_, (found,)),) = claims.judge(table_of(["a", "b", "c"], [made]), scores)
-        assert found.verdict == HOLDS and found.by_rules == expected
+        ((_, (outcome,)),) = claims.judge(table_of(["a", "b", "c"], [ruled]), scores)
+        assert outcome.verdict == HOLDS and outcome.verdict_with_controls == expected
 
 
-def test_a_control_that_was_not_run_leaves_it_open() -> None:
+def test_a_control_that_was_not_run_makes_it_not_significant() -> None:
     good, bad = [1.0] * 40 + [0.0] * 20, [0.0] * 60
-    made = claim(controls={"random": ("c",), "shuffled": ("d",)})
+    ruled = claim(controls={"random": ("c",), "shuffled": ("d",)})
     for scores, expected in ((results({"a": good, "b": bad, "c": bad}), UNCLEAR), (results({"a": good, "b": bad}), "")):
-        ((_, (found,)),) = claims.judge(table_of(["a", "b", "c", "d"], [made]), scores)
-        assert found.verdict == HOLDS and found.by_rules == expected
+        ((_, (outcome,)),) = claims.judge(table_of(["a", "b", "c", "d"], [ruled]), scores)
+        assert outcome.verdict == HOLDS and outcome.verdict_with_controls == expected
 
 
 def test_seeds_are_averaged_question_by_question() -> None:
     table = table_of(["a/seed0", "a/seed1", "b"], [claim()])
-    found = results({"a/seed0": [1.0, 0.0, 1.0], "a/seed1": [1.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0]})
-    assert line_scores(["a"], table.lines(), found, TASK, "em") == {"q0": 1.0, "q1": 0.5, "q2": 0.5}
-    ((_, (tested,)),) = claims.judge(table, found)
+    by_row = results({"a/seed0": [1.0, 0.0, 1.0], "a/seed1": [1.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0]})
+    assert line_scores(["a"], table.lines(), by_row, TASK, "em") == {"q0": 1.0, "q1": 0.5, "q2": 0.5}
+    ((_, (tested,)),) = claims.judge(table, by_row)
     assert tested.comparisons[0].difference.interval.mean == pytest.approx(2 / 3)
     assert tested.comparisons[0].difference.test == "bootstrap"
-    del found["a/seed1", TASK]
-    assert claims.judge(table, found) == [(table.claims[0], [])]
+    del by_row["a/seed1", TASK]
+    assert claims.judge(table, by_row) == [(table.claims[0], [])]
 
 
 def test_only_questions_scored_on_both_sides_count() -> None:
     table = table_of(["a", "b"], [claim(), claim(slice="direct")])
-    found = results({"a": [1.0, 1.0, 1.0, 1.0], "b": [0.0, 0.0]})
-    assert [tests[0].comparisons[0].difference.interval.n for _, tests in claims.judge(table, found)] == [2, 1]
+    by_row = results({"a": [1.0, 1.0, 1.0, 1.0], "b": [0.0, 0.0]})
+    assert [tests[0].comparisons[0].difference.interval.n for _, tests in claims.judge(table, by_row)] == [2, 1]
 
 
 def test_rows_count_on_their_own_rules_or_on_all_others() -> None:
     banks = ["1/2", "2/2", "1/2", ""]
     own = table_of(["a", "b", "base"], [], {"a": "1/2", "b": "2/2"})
-    found = results({"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 1.0, 0.0, 1.0], "base": [0.0] * 4}, banks)
+    by_row = results({"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 1.0, 0.0, 1.0], "base": [0.0] * 4}, banks)
     for bank, value in (("own", 1.0), ("other", 0.0)):
-        scores = line_scores(["a", "b"], own.lines(), found, TASK, "em", claim(bank=bank))
+        scores = line_scores(["a", "b"], own.lines(), by_row, TASK, "em", claim(bank=bank))
         assert scores == {"q0": value, "q1": value, "q2": value}
-        assert set(line_scores(["base"], own.lines(), found, TASK, "em", claim(bank=bank))) == {"q0", "q1", "q2"}
+        assert set(line_scores(["base"], own.lines(), by_row, TASK, "em", claim(bank=bank))) == {"q0", "q1", "q2"}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_rows_count_on_their_own_rules_or_on_all_others() -> None:
         (0.0, 0.2, 0.001, UNCLEAR),
     ],
 )
-def test_a_verdict_wants_interval_and_p(low: float | None, high: float | None, p: float, expected: str) -> None:
+def test_a_verdict_needs_interval_and_p(low: float | None, high: float | None, p: float, expected: str) -> None:
     mean = -0.1 if expected == FAILS else 0.1
     assert verdict(Difference(Interval(mean, low, high, 50), p, "bootstrap"), p) == expected

@@ -1,4 +1,4 @@
-"""Running a table on the embedded set: resuming after a kill, draws, limits, training, and what a row fails by."""
+"""Running a table on the embedded set: resuming after a kill, samples, limits, training, and rows that fail."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.report.report_cli import report_main
 from lm_eval_rag.harness.report.rescore import rescore
 from lm_eval_rag.harness.report.run_files import read_runs
-from lm_eval_rag.harness.reproduce.banks import parts, restricted
-from lm_eval_rag.harness.reproduce.matrix import Train
+from lm_eval_rag.harness.reproduce.banks import corpus_with_part, part_of_heads
 from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 from lm_eval_rag.harness.reproduce.running import Runner
+from lm_eval_rag.harness.reproduce.table_spec import TrainingStep
 from lm_eval_rag.harness.reproduce.training import Trainer
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 
@@ -28,7 +29,7 @@ tasks = ["ruleqa_demo"]
 metrics = ["recall@10", "em"]
 
 [[row]]
-name = "drawn"
+name = "sampled"
 model = "standard_rag"
 arguments = { generator = "dummy", k = 10 }
 sample = { ruleqa_demo = 25 }
@@ -67,8 +68,8 @@ def tables(tmp_path: Path) -> Path:
 @pytest.fixture
 def reproduce(tables: Path, tmp_path: Path) -> Callable[..., int]:
     def run(*argv: str) -> int:
-        given = ["made_up", "--out", str(tmp_path / "out"), *argv]
-        return reproduce_main(given, tables=tables, published=PUBLISHED, build=lambda task: build())
+        whole = ["made_up", "--out", str(tmp_path / "out"), *argv]
+        return reproduce_main(whole, tables=tables, published=PUBLISHED, build=lambda task: build())
 
     return run
 
@@ -91,19 +92,20 @@ def test_a_table_is_run_and_its_page_written(
     reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert reproduce() == 0
-    assert evaluated == ["drawn", "vote", "random"]  # and not what needs a GPU
+    assert evaluated == ["sampled", "vote", "random"]  # and not what needs a GPU
     out = tmp_path / "out"
-    told = json.loads((out / "page.json").read_text(encoding="utf-8"))["page"]
-    lines = {line["name"]: line for line in told["lines"]}
-    assert (
-        lines["drawn"]["cells"]["ruleqa_demo"]["questions"] == 25 and "em" not in lines["drawn"]["cells"]["ruleqa_demo"]
-    )
+    page = json.loads((out / "page.json").read_text(encoding="utf-8"))["page"]
+    lines = {line["name"]: line for line in page["lines"]}
+    cell = lines["sampled"]["cells"]["ruleqa_demo"]
+    assert cell["questions"] == 25 and list(cell["scores"]) == ["recall@10"]  # nothing answers, so there is no em
     assert lines["large"]["status"] == "not run: needs a GPU"
-    ((_, (tested,)),) = told["claims"]
+    ((_, (tested,)),) = page["claims"]
     assert tested["comparisons"][0]["verdict"] == "holds"
     (run,) = read_runs([out / "runs" / "vote"])
     assert rescore(run).agrees
-    assert lines["vote"]["cells"]["ruleqa_demo"]["scores"]["em"]["ours"]["mean"] == pytest.approx(run.given["em,none"])
+    assert lines["vote"]["cells"]["ruleqa_demo"]["scores"]["em"]["ours"]["mean"] == pytest.approx(
+        run.reported["em,none"]
+    )
     assert "page.html" in capsys.readouterr().out
     assert report_main([str(out / "runs" / "vote"), "--errors"]) == 0
     wrong = sum(value == 0 for value in run.scores["em"].values())
@@ -117,17 +119,17 @@ def test_a_killed_table_goes_on_where_it_was(
 ) -> None:
     stock = Runner._evaluate
 
-    def killed(self: Runner, job: Any, model: Any, given: Any, folder: Path) -> None:
-        stock(self, job, model, given, folder)
+    def killed(self: Runner, job: Any, *rest: Any) -> None:
+        stock(self, job, *rest)
         if job.row.name == "vote":
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Runner, "_evaluate", killed)
-        reproduce("--only", "drawn", "vote")
-    assert evaluated == ["drawn", "vote"]
-    assert reproduce("--only", "drawn", "vote") == 0
-    assert evaluated[2:] == ["vote"]  # begun anew, since it was not finished
+        reproduce("--only", "sampled", "vote")
+    assert evaluated == ["sampled", "vote"]
+    assert reproduce("--only", "sampled", "vote") == 0
+    assert evaluated[2:] == ["vote"]  # started again, since it had not finished
     (done,) = (tmp_path / "out" / "runs" / "vote").glob("*/done.json")
     counts = json.loads(done.read_text(encoding="utf-8"))["counts"]
     served = [call for call in ("Retrieve",) if counts[call]]
@@ -144,16 +146,16 @@ def test_other_arguments_or_data_are_another_run(
     reproduce("--only", "vote")
     assert evaluated == ["vote"] * 3
     for done in (tmp_path / "out").rglob("done.json"):
-        told = json.loads(done.read_text(encoding="utf-8"))
-        done.write_text(json.dumps({**told, "fingerprint": "of other weights"}), encoding="utf-8")
+        content = json.loads(done.read_text(encoding="utf-8"))
+        done.write_text(json.dumps({**content, "fingerprint": "of other weights"}), encoding="utf-8")
     reproduce("--only", "vote")
     assert evaluated == ["vote"] * 4
 
 
 def counts(out: Path, row: str) -> dict[str, int]:
     (done,) = (out / "runs" / row).glob("*/done.json")
-    found: dict[str, int] = json.loads(done.read_text(encoding="utf-8"))["counts"]
-    return found
+    counted: dict[str, int] = json.loads(done.read_text(encoding="utf-8"))["counts"]
+    return counted
 
 
 SHARING = """
@@ -173,7 +175,7 @@ arguments = { generator = "dummy", k = 10, max_prompt_tokens = 90 }
 
 
 @pytest.mark.parametrize("shared", ["true", "false"])
-def test_rows_take_over_each_others_calls_where_the_table_says_so(
+def test_rows_reuse_each_others_calls_where_the_table_says_so(
     shared: str,
     reproduce: Callable[..., int],
     evaluated: list[str],
@@ -211,12 +213,12 @@ def test_a_dry_run_runs_nothing(
     reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert reproduce("--dry-run", "--only", "*") == 0
-    told = capsys.readouterr().out
-    assert "# large: needs a GPU" in told and "lm_eval run --model rule_vote --tasks ruleqa_demo" in told
+    text = capsys.readouterr().out
+    assert "# large: needs a GPU" in text and "lm_eval run --model rule_vote --tasks ruleqa_demo" in text
     assert not evaluated and not (tmp_path / "out").exists()
 
 
-def test_what_a_row_fails_by_is_told_and_the_others_go_on(
+def test_a_row_that_fails_says_why_and_the_others_go_on(
     reproduce: Callable[..., int], evaluated: list[str], tables: Path, tmp_path: Path
 ) -> None:
     broken = TABLE.replace(
@@ -242,24 +244,33 @@ def test_a_training_step_is_run_once_and_its_rules_are_a_part(monkeypatch: pytes
     monkeypatch.setattr("lm_eval_rag.harness.reproduce.training.cache_dir", lambda: tmp_path)
     trainer = Trainer(lambda task: build())
     options = (("dev", 10), ("epochs", 1), ("eval_every", 1), ("hard", 0), ("task", "ruleqa_demo"))
-    first = trainer.checkpoint(Train("retriever", options))
+    first = trainer.checkpoint(TrainingStep("retriever", options))
     when = (first / "rulerag.json").stat().st_mtime_ns
-    assert trainer.checkpoint(Train("retriever", options)) == first and trainer.made(Train("retriever", options))
+    assert trainer.checkpoint(TrainingStep("retriever", options)) == first
     assert (first / "rulerag.json").stat().st_mtime_ns == when
-    part = trainer.checkpoint(Train("retriever", options, bank="1/2"))
+    part = trainer.checkpoint(TrainingStep("retriever", options, bank="1/2"))
     assert part != first
     assert json.loads((part / "rulerag.json").read_text())["corpora"] == [f"{build()}-rules-1of2"]
 
 
 def test_parts_of_the_rule_bank_are_disjoint_and_make_it_up() -> None:
     whole = open_corpus(build()).rules()
-    dealt = parts(whole, 3)
-    made = [open_corpus(restricted(build(), f"{i}/3")).rules() for i in (1, 2, 3)]
-    assert sorted(rule.text for one in made for rule in one) == sorted(rule.text for rule in whole)
-    for i, one in enumerate(made):
-        assert {dealt[rule.head] for rule in one} == {f"{i + 1}/3"}
-    largest = max(sum(rule.head == head for rule in whole) for head in dealt)
-    assert max(map(len, made)) - min(map(len, made)) <= largest
+    by_head = part_of_heads(whole, 3)
+    parts = [open_corpus(corpus_with_part(build(), f"{i}/3")).rules() for i in (1, 2, 3)]
+    assert sorted(rule.text for one in parts for rule in one) == sorted(rule.text for rule in whole)
+    for i, one in enumerate(parts):
+        assert {by_head[rule.head] for rule in one} == {f"{i + 1}/3"}
+    largest = max(sum(rule.head == head for rule in whole) for head in by_head)
+    assert max(map(len, parts)) - min(map(len, parts)) <= largest
     for wrong in ("4/3", "0/3", "x", "1"):
         with pytest.raises(UserError, match="is not allowed"):
-            restricted(build(), wrong)
+            corpus_with_part(build(), wrong)
+
+
+def test_a_part_that_was_not_written_to_its_end_is_written_again() -> None:
+    id_ = corpus_with_part(build(), "1/5")
+    rules = open_corpus(id_).rules()
+    folder = cache_dir() / id_
+    (folder / "meta.json").unlink()
+    (folder / "rules.parquet").write_bytes(b"half")
+    assert corpus_with_part(build(), "1/5") == id_ and open_corpus(id_).rules() == rules

@@ -1,9 +1,11 @@
-"""The tables that ship: every name in them is one that is known, and published numbers are found by what names them."""
+"""The tables that ship: every name in them is known, and their published numbers are those of the CSV."""
 
 from __future__ import annotations
 
 import csv
+import re
 from functools import cache
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.published import read_published
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.matrix import Row, read_table
-from lm_eval_rag.harness.reproduce.numbers import numbers_of
+from lm_eval_rag.harness.reproduce.claims import VERDICTS
+from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Row
 
 BOARDS = Path(__file__).parents[3] / "leaderboards"
 FILES = {"RuleRAG": "rulerag.csv", "CRAG hybrid": "crag_hybrid.csv"}
@@ -59,7 +63,7 @@ def test_published_numbers_are_those_of_the_file(path: Path) -> None:
     table, published = read_table(path), read_published(BOARDS / "published")
     for row in table.rows:
         for task in row.tasks:
-            found = numbers_of(row, task, table.source, published)
+            numbers = numbers_of(row, task, table.source, published)
             wanted = {"table": table.source, "task": task, **row.published}
             lines = [
                 line
@@ -68,12 +72,26 @@ def test_published_numbers_are_those_of_the_file(path: Path) -> None:
             ]
             values = {OURS.get(line["metric"], line["metric"]): float(line["value"]) for line in lines}
             assert len(values) == len(lines)
-            assert {ours: one.value for ours, one in found.items()} == values
+            assert {ours: one.value for ours, one in numbers.items()} == values
+
+
+@pytest.mark.parametrize("path", sorted((BOARDS / "reproduced").glob("*.txt")), ids=lambda path: path.stem)
+def test_a_kept_page_has_the_words_of_its_table_and_the_same_numbers_in_both_forms(path: Path) -> None:
+    table = read_table(BOARDS / "reproduce" / f"{path.stem}.toml")
+    text = " ".join(path.read_text(encoding="utf-8").split())
+    html = path.with_suffix(".html").read_text(encoding="utf-8")
+    shown = " ".join(unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL)).split())
+    for words in (table.title, *table.notes, *(claim.text for claim in table.claims)):
+        assert words in text and words in shown
+    number = r"-?\d+\.\d \[-?\d+\.\d, -?\d+\.\d\]"
+    assert set(re.findall(number, text)) == set(re.findall(number, shown)) != set()
+    verdicts = re.findall(rf"{number} (?:{'|'.join(VERDICTS)})", shown)
+    assert verdicts and not [one for one in verdicts if one not in text]
 
 
 def test_two_numbers_for_one_cell_are_refused() -> None:
     row = Row("r", "r", "r", "", {}, ("ruleqa_i",), published={"method": "RuleRAG-ICL"})
-    with pytest.raises(UserError, match="names two numbers"):
+    with pytest.raises(UserError, match="fits two numbers"):
         numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
 
 
@@ -81,5 +99,5 @@ def test_a_number_of_table_2_is_as_printed() -> None:
     """RuleRAG (arXiv:2410.22353), table 2, RuleRAG-FT on RuleQA-I: R@10 45.1, EM 20.5."""
     published = {"method": "RuleRAG-FT", "generator": "RGFT-LLAMA2_7B"}
     row = Row("r", "r", "r", "", {}, ("ruleqa_i",), published=published)
-    found = numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
-    assert (found["pooled_recall_contains"].value, found["em"].value) == (45.1, 20.5)
+    numbers = numbers_of(row, "ruleqa_i", "table_2", read_published(BOARDS / "published"))
+    assert (numbers["pooled_recall_contains"].value, numbers["em"].value) == (45.1, 20.5)

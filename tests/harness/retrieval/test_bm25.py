@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import bm25, make_retriever
-from lm_eval_rag.harness.retrieval.bm25 import BM25, tokenize
+from lm_eval_rag.harness.retrieval import bm25, bm25_search, make_retriever
+from lm_eval_rag.harness.retrieval.bm25 import BM25
+from lm_eval_rag.harness.retrieval.tokens import tokenize
 
 
 def corpus_of(texts: list[str]) -> Corpus:
@@ -96,9 +98,67 @@ def test_pruning_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     queries = [corpus.texts[rng.randrange(len(corpus))] + " " + corpus.texts[rng.randrange(9)] for _ in range(60)]
     answers = []
     for cost in (0, 12, 10**9):  # always try to stop early, as measured, never
-        monkeypatch.setattr(bm25, "LOOKUP", cost)
+        monkeypatch.setattr(bm25_search, "LOOKUP", cost)
         answers.append(retriever.search(queries, 10))
     assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("large", [1, 10**9])
+@pytest.mark.parametrize("seed", range(4))
+def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed: int, large: int) -> None:
+    """Rows and scores, with many ties, whether or not a large corpus is pruned first."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(bm25, "LARGE", large)
+    monkeypatch.setattr(bm25_search, "CELLS", 200)  # several calls of bm25s for one search
+    rng = random.Random(seed)
+    texts = [*random_texts(rng, rng.choice([1, 60, 500])), "w1 w2", "..."] * rng.choice([1, 3, 9])
+    queries = [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
+    retriever = BM25(corpus_of(texts))
+    for k in (1, 7, 100, 10_000):
+        monkeypatch.setattr(bm25, "LONG", math.inf)
+        expected = retriever.search(queries, k)
+        monkeypatch.setattr(bm25, "LONG", 0)
+        assert retriever.search(queries, k) == expected
+    assert retriever._compiled is not None and not retriever._index.weights.flags.writeable
+    assert all(retriever._compiled.serves(retriever._index.numbers(text, "split")) for text in ("w1", "w1 w2 w1"))
+
+
+def test_numba_is_used_from_enough_work_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    corpus = corpus_of([f"a w{i}" for i in range(50)])
+    calls: list[int] = []
+    search = bm25_search.CompiledSearch.search
+
+    def counted(self: bm25_search.CompiledSearch, queries: list[list[int]], k: int) -> list[bm25_search.Ranking]:
+        calls.append(len(queries))
+        return search(self, queries, k)
+
+    monkeypatch.setattr(bm25_search.CompiledSearch, "search", counted)
+    monkeypatch.setattr(bm25, "LONG", 50 * 10)
+    retriever = BM25(corpus)
+    retriever.search(["a"] * 9, 3)
+    assert not calls
+    retriever.search(["a", "w4", "", "unseen"], 3)
+    assert calls == [2]  # queries without a known token need no search
+
+
+def test_sums_that_float64_may_round_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight of 2^-40 beside one of 1 leaves 2^53 * 2^-63 = 2^-10 as the largest sum that is surely exact."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(bm25, "LONG", 0)
+    retriever = BM25(corpus_of(["a b", "a c", "a d"]))
+    weights = retriever._index.weights.copy()
+    weights[0] = 2.0**-40
+    object.__setattr__(retriever._index, "weights", weights)
+    assert retriever._compiled is not None and not retriever._compiled.serves(retriever._index.numbers("b", "split"))
+    assert [row for row, _ in retriever.search(["a"], 3)[0]] == [1, 2, 0]
+
+
+def test_without_numba_numpy_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25, "LONG", 0)
+    monkeypatch.setitem(sys.modules, "bm25s.numba", None)
+    retriever = BM25(corpus_of(["a b", "b c"]))
+    assert [row for row, _ in retriever.search(["c b"], 5)[0]] == [1, 0] and retriever._compiled is None
 
 
 def test_scores_agree_with_bm25s_own() -> None:
@@ -177,7 +237,7 @@ def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, ca
     corpus.folder = tmp_path / "file"
     corpus.folder.write_text("in the way")
     assert BM25(corpus).search(["c"], 1)[0][0][0] == 1
-    assert "could not be kept" in caplog.text
+    assert "could not be stored" in caplog.text
 
 
 def test_many_may_build_at_once(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from lm_eval_rag.harness.retrieval.classifier import FILE, Attributes, Linear, r
 from lm_eval_rag.harness.train.classifier_trainer import (
     _folds,
     cross_validate,
-    fit,
     read_labelled,
     train_attributes_main,
+    train_linear,
 )
 
 TOPICS = {"finance": "share price", "music": "song band", "movie": "film actor"}
@@ -62,7 +62,7 @@ def test_reading_labels(questions: Path) -> None:
 def test_broken_files_of_questions(tmp_path: Path, content: bytes) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(content)
-    with pytest.raises(UserError, match="no JSON object"):
+    with pytest.raises(UserError, match="not a JSON object"):
         read_labelled([bad], "domain")
     cut = tmp_path / "cut.bz2"
     cut.write_bytes(bz2.compress(b"x" * 9999)[:30])
@@ -78,7 +78,7 @@ def test_two_labels_and_more_are_sklearns() -> None:
         given = [labels[i % len(labels)] for i in range(60)]
         vectors = rng.normal(size=(60, 5)) + np.array([[ord(label) - 97] for label in given])
         theirs = svm.LinearSVC(C=0.5, dual=True, random_state=0, max_iter=10_000).fit(vectors, given)
-        ours = fit(vectors, given, 0.5)
+        ours = train_linear(vectors, given, 0.5)
         assert ours.labels == tuple(labels) and ours.weights.shape == (len(labels), 5)
         assert ours.predict(vectors) == theirs.predict(vectors).tolist()
 
@@ -142,14 +142,14 @@ def test_the_highest_score_wins_and_ties_go_to_the_first() -> None:
 def test_files_that_are_no_classifier(tmp_path: Path, change: dict[str, Any]) -> None:
     data = {"encoder": "minilm", "attributes": {"domain": {**PART, **change}}}
     (tmp_path / FILE).write_text(json.dumps(data))
-    with pytest.raises(UserError, match="holds no classifier"):
+    with pytest.raises(UserError, match="is not a classifier"):
         read_attributes(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"encoder": "x"}', "[" * 99_999, '{"attributes": []}'])
 def test_files_that_are_something_else(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE).write_text(content)
-    with pytest.raises(UserError, match="holds no classifier"):
+    with pytest.raises(UserError, match="is not a classifier"):
         read_attributes(tmp_path)
     with pytest.raises(UserError, match="lm-eval-rag train attributes"):
         read_attributes(tmp_path / "missing")

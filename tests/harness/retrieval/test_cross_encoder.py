@@ -66,15 +66,16 @@ def test_the_best_are_scored_anew(cross_encoder: Path, depth: int, k: int) -> No
 
 
 def test_many_small_corpora_load_and_hash_the_model_once(cross_encoder: Path) -> None:
-    from lm_eval_rag.harness.retrieval import checkpoints, rerank
+    from lm_eval_rag.harness.checkpoints import locate
+    from lm_eval_rag.harness.retrieval import cross_encoder as reranking
 
-    rerank._loaded.cache_clear()
-    checkpoints._file_hash.cache_clear()
+    reranking._loaded.cache_clear()
+    locate._file_hash.cache_clear()
     for i in range(3):
         small = Corpus.of([Passage("a", f"w1 w{i}"), Passage("b", "w1")])
         assert len(make_retriever("bm25", small, rerank=str(cross_encoder)).search(["w1"], 2)[0]) == 2
-    assert (rerank._loaded.cache_info().misses, rerank._loaded.cache_info().hits) == (1, 2)
-    hashed = checkpoints._file_hash.cache_info()
+    assert (reranking._loaded.cache_info().misses, reranking._loaded.cache_info().hits) == (1, 2)
+    hashed = locate._file_hash.cache_info()
     assert hashed.hits == 2 * hashed.misses > 0
 
 
@@ -108,10 +109,10 @@ def test_errors_teach(cross_encoder: Path, little_bert: Path, tmp_path: Path, mo
     two = make_retriever("bm25", corpus(), rerank=str(classifier(little_bert, tmp_path / "two", 2)))
     with pytest.raises(UserError, match="has 2 outputs"):
         two.search(["w1"], 3)
-    with pytest.raises(UserError, match="neither a folder here nor to be had from the Hub"):
+    with pytest.raises(UserError, match="not a local folder and not on the Hub"):
         make_retriever("bm25", corpus(), rerank="nobody/nothing")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="holds no checkpoint"):
+    with pytest.raises(UserError, match="contains no checkpoint"):
         make_retriever("bm25", corpus(), rerank=str(tmp_path / "empty"))
     with pytest.raises(UserError, match="1 or more"):
         make_retriever("bm25", corpus(), rerank=str(cross_encoder), rerank_depth=0)

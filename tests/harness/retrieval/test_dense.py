@@ -229,12 +229,12 @@ def test_errors_teach(little_bert: Path, tmp_path: Path, monkeypatch: pytest.Mon
     (broken / "model.safetensors").write_bytes(b"not weights")
     base = {"model": str(little_bert)}
     for options, message in (
-        ({"model": "minilmm"}, "neither a folder here nor to be had from the Hub"),
+        ({"model": "minilmm"}, "not a local folder and not on the Hub"),
         ({**base, "pool": "cls"}, "Did you mean 'pooling'"),
         ({**base, "pooling": "max"}, "Allowed: cls, mean, own, pooler"),
         ({**base, "index": "ivf"}, "Allowed: flat, hnsw"),
         ({**base, "batch_size": 0}, "1 or more"),
-        ({"model": str(bare), "pooling": "pooler"}, "holds no weights for pooler"),
+        ({"model": str(bare), "pooling": "pooler"}, "has no weights for pooler"),
         ({**base, "adapter": str(narrow)}, "16 dimensions"),
         ({"model": str(broken)}, "cannot be loaded as a text encoder"),
         ({"model": str(narrow), "adapter": str(lora(little_bert, tmp_path / "lora"))}, "with the adapter"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm_eval_rag.harness.retrieval.embeddings import kept
+from lm_eval_rag.harness.retrieval.embeddings import stored_vectors
 
 ROWS, WIDTH, CHUNK = 1000, 8, 64
 
@@ -40,15 +40,15 @@ class Counting:
 def test_a_job_of_one_chunk_has_no_bar(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], chunk: int, shown: bool
 ) -> None:
-    kept(tmp_path / "v", ROWS, "float32", Counting(), {}, chunk)
+    stored_vectors(tmp_path / "v", ROWS, "float32", Counting(), {}, chunk)
     assert ("encoding documents" in capsys.readouterr().err) == shown
 
 
 @pytest.mark.parametrize("store", ["float16", "float32"])
 def test_they_are_computed_once_and_mapped(tmp_path: Path, store: Any) -> None:
     first, second = Counting(), Counting()
-    found = kept(tmp_path / "v", ROWS, store, first, {"model": "m"}, CHUNK)
-    again = kept(tmp_path / "v", ROWS, store, second, {"model": "m"}, CHUNK)
+    found = stored_vectors(tmp_path / "v", ROWS, store, first, {"model": "m"}, CHUNK)
+    again = stored_vectors(tmp_path / "v", ROWS, store, second, {"model": "m"}, CHUNK)
     assert isinstance(again, np.memmap) and again.dtype == store and not again.flags.writeable
     assert np.array_equal(found, vectors().astype(store)) and np.array_equal(found, again)
     assert [stop - start for start, stop in first.asked] == [64] * 15 + [40] and not second.asked
@@ -60,26 +60,27 @@ def test_they_are_computed_once_and_mapped(tmp_path: Path, store: Any) -> None:
 def test_a_broken_run_is_taken_up_where_it_was(tmp_path: Path, breaks_at: int) -> None:
     broken, rest = Counting(breaks_at), Counting()
     with pytest.raises(KeyboardInterrupt):
-        kept(tmp_path, ROWS, "float32", broken, {}, CHUNK)
+        stored_vectors(tmp_path, ROWS, "float32", broken, {}, CHUNK)
     assert not (tmp_path / "vectors.npy").exists()
-    assert np.array_equal(kept(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
+    assert np.array_equal(stored_vectors(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
     done = broken.asked[-1][1] if broken.asked else 0
     assert rest.asked[0][0] == done and rest.asked[-1][1] == ROWS
 
 
 def test_a_killed_process_leaves_what_it_had(tmp_path: Path) -> None:
     program = (
-        "import os, pathlib, sys; import numpy as np; from lm_eval_rag.harness.retrieval.embeddings import kept\n"
+        "import os, pathlib, sys; import numpy as np\n"
+        "from lm_eval_rag.harness.retrieval.embeddings import stored_vectors\n"
         f"rows = np.random.default_rng(0).normal(size=({ROWS}, {WIDTH})).astype(np.float32)\n"
         "def encode(start, stop):\n"
         "    if start >= 300: os.kill(os.getpid(), 9)\n"
         "    return rows[start:stop]\n"
-        f"kept(pathlib.Path(sys.argv[1]), {ROWS}, 'float32', encode, {{}}, {CHUNK})"
+        f"stored_vectors(pathlib.Path(sys.argv[1]), {ROWS}, 'float32', encode, {{}}, {CHUNK})"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=False)
     assert ended.returncode == -9
     rest = Counting()
-    assert np.array_equal(kept(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
+    assert np.array_equal(stored_vectors(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
     assert rest.asked[0][0] == 320
 
 
@@ -95,32 +96,32 @@ def cut(path: Path) -> None:
 def test_damaged_vectors_are_computed_anew(
     tmp_path: Path, harm: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept(tmp_path, ROWS, "float32", Counting(), {}, CHUNK)
+    stored_vectors(tmp_path, ROWS, "float32", Counting(), {}, CHUNK)
     harm(tmp_path / "vectors.npy")
     anew = Counting()
-    assert np.array_equal(kept(tmp_path, ROWS, "float32", anew, {}, CHUNK), vectors())
+    assert np.array_equal(stored_vectors(tmp_path, ROWS, "float32", anew, {}, CHUNK), vectors())
     assert anew.asked[0][0] == 0 and "damaged" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["partial.npy", "done.json"])
 def test_a_damaged_part_is_not_built_upon(tmp_path: Path, name: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        kept(tmp_path, ROWS, "float32", Counting(500), {}, CHUNK)
+        stored_vectors(tmp_path, ROWS, "float32", Counting(500), {}, CHUNK)
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-8])
     rest = Counting()
-    assert np.array_equal(kept(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
+    assert np.array_equal(stored_vectors(tmp_path, ROWS, "float32", rest, {}, CHUNK), vectors())
     assert rest.asked[0][0] == 0
 
 
 def test_many_at_once_compute_once(tmp_path: Path) -> None:
     encoders = [Counting() for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda encode: kept(tmp_path, ROWS, "float16", encode, {}, CHUNK), encoders))
+        found = list(pool.map(lambda encode: stored_vectors(tmp_path, ROWS, "float16", encode, {}, CHUNK), encoders))
     assert all(np.array_equal(one, vectors().astype(np.float16)) for one in found)
     assert sum(bool(encode.asked) for encode in encoders) == 1
 
 
 def test_a_place_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way")
-    found = kept(tmp_path / "file" / "v", ROWS, "float16", Counting(), {}, CHUNK)
-    assert np.array_equal(found, vectors().astype(np.float16)) and "cannot be kept" in caplog.text
+    found = stored_vectors(tmp_path / "file" / "v", ROWS, "float16", Counting(), {}, CHUNK)
+    assert np.array_equal(found, vectors().astype(np.float16)) and "cannot be stored" in caplog.text

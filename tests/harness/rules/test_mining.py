@@ -7,7 +7,7 @@ from itertools import product
 import polars as pl
 import pytest
 
-from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal, rank
+from lm_eval_rag.harness.rules.mining import best_first, mine_static, mine_temporal
 
 Fact = tuple[int, str, int, str]
 
@@ -77,13 +77,13 @@ def test_the_order_of_the_facts_does_not_matter() -> None:
 
 
 def test_rank_is_by_confidence_times_root_support_then_names() -> None:
-    ranked = rank(mine_temporal(frame(graph(3)))).rows(named=True)
+    ranked = best_first(mine_temporal(frame(graph(3)))).rows(named=True)
     keys = [(-row["confidence"] * math.sqrt(row["support"]), row["head"], row["body"]) for row in ranked]
     assert keys == sorted(keys)
     tied = pl.DataFrame(
         {"head": ["b", "a", "a", "z"], "body": ["a", "c", "b", "z"], "support": [4, 4, 1, 16]}
     ).with_columns(confidence=pl.Series([0.5, 0.5, 1.0, 0.25]))
-    assert rank(tied).select("head", "body").rows() == [("a", "b"), ("a", "c"), ("b", "a"), ("z", "z")]
+    assert best_first(tied).select("head", "body").rows() == [("a", "b"), ("a", "c"), ("b", "a"), ("z", "z")]
 
 
 @pytest.mark.parametrize("mine", [mine_temporal, mine_static])

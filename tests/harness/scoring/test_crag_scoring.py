@@ -199,7 +199,7 @@ def test_bad_tokenizers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         tokenizer_cut(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(UserError, match=r"is no tokenizer\.json"):
+    with pytest.raises(UserError, match=r"is not a tokenizer\.json"):
         tokenizer_cut(tmp_path / "bad.json")
     with pytest.raises(UserError, match="limit=0"):
         words_cut(0)
@@ -293,10 +293,10 @@ def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.C
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     good = {line["doc"]["id"]: line["doc"]["_judge"] for line in lines}
     changes = [
-        ("c4", {"correct": 1.0, "said": [1.0]}, "they give 0.0"),
+        ("c4", {"correct": 1.0, "said": [1.0]}, "recomputed it is 0.0"),
         ("c4", {"correct": 1.0}, "is not the mean"),
         ("c2", {"rule": "judge", "correct": 1.0, "said": [1.0]}, "the specification says 'one invalid'"),
-        ("c3", {"correct": 1.0}, "missing is given as 1.0"),
+        ("c3", {"correct": 1.0}, "missing is scored as 1.0"),
         ("c4", {"kept": 10_000}, "characters, not"),
     ]
     for id_, change, says in changes:

@@ -100,7 +100,7 @@ def test_without_invalid_questions_their_bias_is_said_to_be_unknown(
 ) -> None:
     assert judge_check_main([str(write(tmp_path / "l.jsonl", ROWS[:5])), "--whole"]) == 0
     text = capsys.readouterr().out
-    assert "its bias is not known" in text and "cut: whole" in text
+    assert "the bias on these is unknown" in text and "cut: whole" in text
 
 
 def test_a_judge_that_fails_is_counted(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_rules_agree_with_the_conformance_vectors() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "cannot be read"), ("", "holds no labelled answers"), ("{", "line 1 is no JSON"),
-        ("[1]", "is no object"),
+        (None, "cannot be read"), ("", "contains no labelled answers"), ("{", "line 1 is not JSON"),
+        ("[1]", "is not a JSON object"),
         ('{"question": "q", "answers": "a", "prediction": "p", "label": "correct"}', "lacks"),
         ('{"question": "q", "answers": ["a"], "prediction": "p"}', "Unknown label 'none'"),
         ('{"question": "q", "answers": ["a"], "prediction": "p", "label": "perfekt"}', "Did you mean 'perfect'"),
@@ -149,8 +149,8 @@ def test_bad_files(tmp_path: Path, text: str | None, says: str, capsys: pytest.C
     ("options", "says"),
     [
         (["--judge", "no_such_model"], "judge=no_such_model"),
-        (["--judge", "off"], "judges nothing"),
-        (["--judge_args", "model"], "write name=value"),
+        (["--judge", "off"], "is no judge"),
+        (["--judge_args", "model"], "Write name=value"),
         (["--tokenizer", "none.json"], "none.json cannot be read"),
         (["--json", "/no/such/folder/x.json"], "/no/such/folder"),
     ],

@@ -203,7 +203,7 @@ def test_two_judges_are_averaged_and_one_alone_does_not_count() -> None:
     both = Panel((yes, no)).verdicts([response])[response]
     assert (both.correct, both.said, both.judges) == (0.5, (1.0, 0.0), ("yes", "no"))
     one = Panel((yes, mute)).verdicts([response])[response]
-    assert one.correct is None and "holds no verdict" in one.why and one.said == ()
+    assert one.correct is None and "contains no verdict" in one.why and one.said == ()
 
 
 def test_only_what_is_open_is_asked_and_once() -> None:
@@ -237,7 +237,7 @@ def test_choosing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"judge": "openai-chat-completions", "judge_api_key": "x"}, "judge_api_key is refused"),
         ({"judge": "openai-chat-completions"}, "OPENAI_API_KEY"),
         ({"judge": "rules", "second_judge": "rules"}, "both rules"),
-        ({"second_judge": "rules"}, "name the first judge"),
+        ({"second_judge": "rules"}, "needs a first judge"),
     ],
     ids=str,
 )
@@ -254,4 +254,4 @@ def test_a_real_model_that_babbles_is_unscored(little_llama: Path, tmp_path: Pat
             {"judge": "hf", "judge_pretrained": str(little_llama), "judge_device": "cpu", "judge_chat": chat}
         )
         found = judge.opinions([Item("q", ("Teth",), "<|end|><|assistant|>Teth")])
-        assert isinstance(found[0], CallError) and "holds no verdict" in str(found[0])
+        assert isinstance(found[0], CallError) and "contains no verdict" in str(found[0])

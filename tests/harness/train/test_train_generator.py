@@ -90,7 +90,7 @@ def test_the_picture_of_the_curves(done):
 
 def test_a_finished_run_is_not_repeated_and_another_is_refused(done, little_llama, monkeypatch):
     out, results = done
-    with pytest.raises(UserError, match=r"holds a run with other settings \(seed\).*another --out"):
+    with pytest.raises(UserError, match=r"contains a run with other settings \(seed\).*another --out"):
         train(little_llama, out, seed=1)
     monkeypatch.setattr(generator_model, "_base", None)  # not even loaded
     assert train(little_llama, out) == results
@@ -98,7 +98,7 @@ def test_a_finished_run_is_not_repeated_and_another_is_refused(done, little_llam
 
 def test_a_folder_of_somebody_else_is_refused(little_llama, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(UserError, match=r"is not empty and holds no run of ours"):
+    with pytest.raises(UserError, match=r"is not empty and contains no training run"):
         train(little_llama, tmp_path)
 
 
@@ -186,7 +186,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
             next(model.parameters()).fill_(float("nan"))
 
     monkeypatch.setattr(Outcome, "keep", keep_and_spoil)
-    with pytest.raises(UserError, match=r"The loss at step 3 is nan: training stops.*lower --learning-rate"):
+    with pytest.raises(UserError, match=r"Training stops, because the loss at step 3 is nan.*lower --learning-rate"):
         train(little_llama, tmp_path / "run")
     assert all(value.isfinite().all() for value in weights(tmp_path / "run").values())
     assert read_note(tmp_path / "run").results["finished"] is False
@@ -201,7 +201,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
         ({"rows": 0}, "rows=0 is not allowed"),
         ({"epochs": 0}, "epochs=0 is not allowed"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not allowed"),
-        ({"four_bit": True}, "give --lora"),
+        ({"four_bit": True}, "Give --lora"),
     ],
 )
 def test_settings_out_of_range(changes, message):

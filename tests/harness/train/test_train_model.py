@@ -11,13 +11,15 @@ from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.train.generator_model import load
 from lm_eval_rag.harness.train.generator_trainer import precise_adamw
 from lm_eval_rag.harness.train.presets import Preset
-from lm_eval_rag.harness.train.training_prompts import Question, Row
+from lm_eval_rag.harness.train.training_prompts import GeneratorQuestion, Row
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=False, eval_every=1)
-ROW = Row(Question("t", Query("q", "who visited ?"), ("Vale",)), "Question: who visited ?\nAnswer:", "Vale", 0, "v")
+ROW = Row(
+    GeneratorQuestion("t", Query("q", "who visited ?"), ("Vale",)), "Question: who visited ?\nAnswer:", "Vale", 0, "v"
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_a_tokenizer_without_padding_pads_with_its_end(little_llama, tmp_path, c
     with caplog.at_level(logging.WARNING):
         found = load(str(base), PRESET, dtype="float32", device="cpu", seed=0)
     assert found.tokenizer.pad_token_id == found.tokenizer.eos_token_id
-    assert "has no padding token; its end token pads" in caplog.text
+    assert "has no padding token; the end token is used" in caplog.text
     assert found.encode(ROW)["labels"][-1] == found.tokenizer.eos_token_id  # the end is learnt all the same
 
 

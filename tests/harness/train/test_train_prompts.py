@@ -132,7 +132,7 @@ def test_a_corpus_without_training_rows_is_named(corpus_id, tmp_path, monkeypatc
     table = pq.read_table(folder / "generator_train.parquet")
     pq.write_table(table.slice(0, 0), folder / "generator_train.parquet")
     monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
-    with pytest.raises(UserError, match=r"ruleqa_demo has no generator training rows \(F_G\)"):
+    with pytest.raises(UserError, match=r"ruleqa_demo has no generator training data \(F_G\)"):
         read_questions("ruleqa_demo", corpus_id)
 
 
@@ -176,7 +176,7 @@ def test_the_split_is_disjoint_seeded_and_its_dev_part_does_not_depend_on_rows(s
 
 def test_a_split_needs_two_rows():
     assert [len(part) for part in split([1, 2], rows=None, dev=9, seed=0)] == [1, 1]
-    with pytest.raises(UserError, match="1 row of F_G is too few"):
+    with pytest.raises(UserError, match="F_G has 1 question, but training needs at least two"):
         split([1], rows=None, dev=1, seed=0)
 
 

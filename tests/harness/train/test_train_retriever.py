@@ -263,7 +263,7 @@ def test_transformer_towers_are_taken_by_the_dense_retriever(
 def test_base_models_that_cannot_be_trained(corpora: dict[str, str], encoder: str, tmp_path: Path) -> None:
     for name in ("sentence_transformers", "peft", "faiss"):
         pytest.importorskip(name)
-    with pytest.raises(UserError, match="neither a folder here nor to be had"):
+    with pytest.raises(UserError, match="not a local folder and not on the Hub"):
         train_retriever(replace(DENSE, encoder="no/such-model"), corpora, tmp_path / "x")
     broken = shutil.copytree(encoder, tmp_path / "unpadded")
     path = broken / "tokenizer_config.json"

@@ -1,4 +1,4 @@
-"""Extractors on our own pages, the reader's bounds, and a question's references."""
+"""Extractors on our own pages, and the reader's limits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.web import extract as extracting
 from lm_eval_rag.harness.web.extract import EXTRACTORS, extract, plain
-from lm_eval_rag.harness.web.pages import Page, references
-from lm_eval_rag.harness.web.rank import by_embedding
 from lm_eval_rag.harness.web.reader import PageReader
 
 pytest.importorskip("resiliparse")
@@ -150,7 +148,7 @@ def test_plain_scan(html: str, text: str) -> None:
 
 def test_a_lost_process_is_noted_and_replaced(fast: PageReader) -> None:
     fast.read(PAGE)
-    worker = fast._worker
+    worker = fast.guarded.process
     assert isinstance(worker, subprocess.Popen)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
@@ -176,7 +174,7 @@ def test_threads_share_a_reader(fast: PageReader) -> None:
 def test_a_closed_reader_leaves_no_process() -> None:
     opened = PageReader()
     opened.read(PAGE)
-    worker = opened._worker
+    worker = opened.guarded.process
     assert worker is not None
     opened.close()
     opened.close()
@@ -199,33 +197,6 @@ def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(str(tmp_path))
     with PageReader() as opened, pytest.raises(UserError, match=r"resiliparse.*lm-eval-rag\[web\]"):
         opened.read(PAGE)
-
-
-def test_references(fast: PageReader) -> None:
-    other = "<article><p>Sund is a town on the coast. It has a pier. It has a mole. Boats leave daily.</p></article>"
-    pages = [
-        Page(PAGE, "Ferries", "u/0"),
-        Page(PAGE, "Again", "u/0"),
-        Page(None, "Gone", "u/2"),
-        Page(other, "Sund", "u/3"),
-    ]
-    found = references("which town on the coast has a mole ?", pages, reader=fast, k=3)
-    assert len(found.chunks) == 3 and "mole" in found.chunks[0].text
-    assert (found.chunks[0].source, found.chunks[0].id) == ("u/3", "3.0")
-    assert [chunk.score for chunk in found.chunks] == sorted((chunk.score for chunk in found.chunks), reverse=True)
-    assert len(found.tables) == 1 and found.tables[0].startswith("Page name: Ferries\n")
-    assert found.notes == {"page repeated": 1, "empty page": 1}
-    assert found.extractors == {"resiliparse": 2, "none": 1}
-
-
-def test_references_by_embedding_and_of_nothing(fast: PageReader) -> None:
-    rank = by_embedding(lambda texts: [[float("pier" in text), 1.0] for text in texts])
-    found = references("pier", [Page("<p>A town. It is old.</p>"), Page("<p>A long pier.</p>")], reader=fast, rank=rank)
-    assert [chunk.text for chunk in found.chunks] == ["A long pier.", "A town. It is old."]
-    nothing = references("pier", [], reader=fast)
-    assert (nothing.chunks, nothing.tables, nothing.notes) == ((), (), {})
-    with pytest.raises(UserError, match="k="):
-        references("pier", [], reader=fast, k=0)
 
 
 def test_packages_are_imported_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:

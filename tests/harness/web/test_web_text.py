@@ -6,13 +6,12 @@ import builtins
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.web.chunking import chunks, is_question
 from lm_eval_rag.harness.web.clean import clean, decode, squeeze
-from lm_eval_rag.harness.web.rank import bm25, by_embedding
+from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.harness.web.sentences import sentences
 
 TEXT = "Überfahrt nach Sünd – 4 €"
@@ -131,22 +130,10 @@ def test_thresholds_are_checked(bad: dict[str, int]) -> None:
         chunks(["a"], **bad)
 
 
-def test_bm25_and_embeddings_rank() -> None:
+def test_bm25_ranks() -> None:
     texts = ["a ferry", "the pier", "a ferry to the island", "the pier"]
     assert [place for place, _ in bm25("ferry island", texts, 5)] == [2, 0]
-    assert bm25("x", [], 5) == by_embedding(lambda given: np.ones((len(given), 2)))("x", [], 5) == []
-    vectors = {"q": [2, 0], "a ferry": [1, 0], "the pier": [0, 1], "a ferry to the island": [3, 3]}
-    rank = by_embedding(lambda given: np.array([vectors[text] for text in given], dtype=float))
-    found = rank("q", texts, 3)
-    assert [place for place, _ in found] == [0, 2, 1]
-    assert np.allclose([score for _, score in found], [1, 0.5**0.5, 0])
-
-
-def test_encoders_are_checked() -> None:
-    with pytest.raises(UserError, match="shape"):
-        by_embedding(lambda given: np.ones(3))("q", ["a", "b"], 1)
-    with pytest.raises(UserError, match="width"):
-        by_embedding(lambda given: np.ones((2, 3)), encode_query=lambda given: np.ones((1, 2)))("q", ["a", "b"], 1)
-    nothing = by_embedding(lambda given: np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])[: len(given)],
-                           encode_query=lambda given: np.array([[1.0, 1.0]]))  # fmt: skip
-    assert [place for place, _ in nothing("q", ["a", "b", "c"], 3)] == [2, 0, 1]
+    assert [place for place, _ in bm25("pier", texts, 1)] == [1]
+    assert bm25("x", [], 5) == []
+    with pytest.raises(UserError, match="k="):
+        bm25("pier", texts, 0)

@@ -12,7 +12,7 @@ from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Calculate, Classify, Generate, HasGraph, Lookup
 from lm_eval_rag.harness.core.types import Passage, Query, WebPage
-from lm_eval_rag.methods.crag.wording import _templates
+from lm_eval_rag.methods.crag.crag_prompts import _templates
 
 
 @dataclass

@@ -7,20 +7,20 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Calculate, Generate, Rank, Retrieve
 from lm_eval_rag.harness.core.types import Answer, Passage, Query
-from lm_eval_rag.methods.crag.attributes import predict
+from lm_eval_rag.methods.crag.attribute_predictor import predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_chunks, best_sentences
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import facts
+from lm_eval_rag.methods.crag.page_tables import select_tables
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
 from lm_eval_rag.methods.crag.references import References, within
 from lm_eval_rag.methods.crag.rerank import reranked
-from lm_eval_rag.methods.crag.tables import tables
 from lm_eval_rag.methods.crag.verify import verified
 
-NO = {"wording": None}
-VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, "wording": None}
+NO = {"prompt_file": None}
+VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, "prompt_file": None}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, 
         (("static", "dynamic", "Dynamic.", "dynamic", "static"), "dynamic", []),
         (("static", "dynamic", "dynamic", "static", "?"), "static", []),  # a tie: the first to come
         (("It is static.", "", "", "", "dynamic or static"), "static", []),
-        (("", "no idea", "statistic", "dynamics", "42"), "static", ["static_or_dynamic unread"]),
+        (("", "no idea", "statistic", "dynamics", "42"), "static", ["static_or_dynamic unparsed"]),
     ],
 )
 def test_attributes_by_votes(play: Any, query: Query, replies: Any, label: str, notes: list[str]) -> None:
@@ -67,7 +67,7 @@ def test_calculator(play: Any, query: Query, found: tuple[Passage, ...]) -> None
     references = References(found, ("| 1994 | 8 |",))
     played = play(calculations(query, references, told, samples=5, temperature=0.5, **NO), replies)
     assert played.result == ("8 - 3 = 5", "8/3 = 2.66666666667")
-    assert told == ["calculation refused: unknown name"]
+    assert told == ["calculation refused: not an expression"]
     assert played.names == ["calculator", "Calculate", "Calculate", "Calculate"]
     assert (played.asks[0].n, played.asks[0].temperature) == (5, 0.5)
     assert "Text: It had a budget" in played.prompt("calculator") and "Table: | 1994 | 8 |" in played.prompt(
@@ -87,9 +87,9 @@ def test_calculator_without_an_expression_reckons_nothing(play: Any, query: Quer
     [
         ("## Reasoning:\n- premise?\nfine\n## Answer:\nOdile\n", "Odile (reasoning: - premise? fine)", []),
         ("## Answer: I don’t know", "", []),
-        ("Sorry, I can't help\nwith that.", "Sorry, I can't help with that.", ["knowledge unread"]),
-        ("Hm. I don't know.", "", ["knowledge unread"]),
-        ("", "", ["knowledge unread"]),
+        ("Sorry, I can't help\nwith that.", "Sorry, I can't help with that.", ["knowledge unparsed"]),
+        ("Hm. I don't know.", "", ["knowledge unparsed"]),
+        ("", "", ["knowledge unparsed"]),
     ],
 )
 def test_own_knowledge(play: Any, query: Query, reply: str, knows: str, notes: list[str]) -> None:
@@ -187,27 +187,11 @@ def test_calls_to_the_graph(play: Any, query: Query) -> None:
     assert "finance_get_eps(" in played.prompt("calls") and "movie_get" not in played.prompt("calls")
 
 
-@pytest.mark.parametrize(
-    ("reply", "lookups", "result", "notes"),
-    [
-        ('```\nfinance_get_eps("A") > 1\n```', [1.5], ('finance_get_eps("A") > 1: true',), []),
-        ('finance_get_eps("A")', [None], (), []),
-        ('finance_get_eps("A")', [CallError("500")], (), ["graph call failed"]),
-        ("__import__('os')", [], (), ["graph call failed"]),
-        ("", [], (), ["graph unread"]),
-    ],
-)
-def test_queries_of_the_graph(play: Any, query: Query, reply: str, lookups: Any, result: Any, notes: Any) -> None:
-    told: list[str] = []
-    played = play(facts(query, "query", told, length=1000, **NO), reply, *lookups)
-    assert (played.names[1], len(played.names), played.result, told) == ("query", 2 + len(lookups), result, notes)
-
-
 @pytest.mark.parametrize(("way", "reply"), [("rules", "no JSON"), ("rules", "{}"), ("calls", "[]"), ("calls", "none")])
 def test_an_unreadable_reply_asks_the_graph_nothing(play: Any, query: Query, way: Any, reply: str) -> None:
     told: list[str] = []
     played = play(facts(query, way, told, length=1000, **NO), reply)
-    assert (played.result, told, len(played.asks)) == ((), ["graph unread"], 2)
+    assert (played.result, told, len(played.asks)) == ((), ["graph unparsed"], 2)
 
 
 def test_chunks(play: Any, query: Query, web: Any, found: Any) -> None:
@@ -234,7 +218,7 @@ def test_sentences_of_the_baseline(play: Any, query: Query, web: Any) -> None:
     assert play(best_sentences(query, web[1:2])).result == ()
 
 
-OFF: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "wording": None}
+OFF: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "prompt_file": None}
 
 
 def test_reranking_by_the_retriever(play: Any, query: Query, web: Any) -> None:
@@ -247,7 +231,7 @@ def test_reranking_by_the_retriever(play: Any, query: Query, web: Any) -> None:
 @pytest.mark.parametrize(
     ("reply", "ids", "notes"),
     [("2", ["3.0", "0.0"], []), ("[2], [1]", ["3.0", "0.0"], []), ("2, 2, 9, 0", ["3.0", "0.0"], []),
-     ("0", ["0.0", "3.0"], ["rerank unread"]), ("none of them", ["0.0", "3.0"], ["rerank unread"])],
+     ("0", ["0.0", "3.0"], ["rerank unparsed"]), ("none of them", ["0.0", "3.0"], ["rerank unparsed"])],
 )  # fmt: skip
 def test_reranking_by_the_generator(play: Any, query: Query, found: Any, reply: str, ids: Any, notes: Any) -> None:
     told: list[str] = []
@@ -260,19 +244,19 @@ def test_reranking_by_the_generator(play: Any, query: Query, found: Any, reply: 
 
 def test_tables(play: Any, query: Query, web: Any) -> None:
     everything = [table for page in web for table in page.tables]
-    assert play(tables(query, web, length=4000, best=0)).result == tuple(everything)
-    assert play(tables(query, web, length=len(everything[0]) + 5, best=0)).result == (everything[0],)
-    assert play(tables(query, web, length=45, best=0)).result == ("Page name: Lantern\n| year | gross |",)
-    played = play(tables(query, web, length=4000, best=1), ((1, 1.0),))
+    assert play(select_tables(query, web, length=4000, best=0)).result == tuple(everything)
+    assert play(select_tables(query, web, length=len(everything[0]) + 5, best=0)).result == (everything[0],)
+    assert play(select_tables(query, web, length=45, best=0)).result == ("Page name: Lantern\n| year | gross |",)
+    played = play(select_tables(query, web, length=4000, best=1), ((1, 1.0),))
     assert (played.names, played.result) == (["Rank"], (everything[1],))
-    assert play(tables(query, (), length=4000, best=3)).result == ()
+    assert play(select_tables(query, (), length=4000, best=3)).result == ()
     assert within(["abc", "de"], 0) == () and within(["abc", "de"], 4) == ("abc",) and within(["abc"], 2) == ("ab",)
 
 
 @pytest.mark.parametrize(
     ("reply", "text", "notes"),
-    [("Yes", "1994", ()), ("no.", "I don't know", ("unsupported",)), ("", "1994", ("verification unread",)),
-     ("Maybe", "1994", ("verification unread",))],
+    [("Yes", "1994", ()), ("no.", "I don't know", ("unsupported",)), ("", "1994", ("verification unparsed",)),
+     ("Maybe", "1994", ("verification unparsed",))],
 )  # fmt: skip
 def test_verification(play: Any, query: Query, found: Any, reply: str, text: str, notes: Any) -> None:
     played = play(verified(query, Answer("1994", found), References(found, memory="it was 1994"), **NO), reply)

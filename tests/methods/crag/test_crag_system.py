@@ -1,5 +1,6 @@
 """Whole methods, played: the exact sequence of asks for every switch, and every way out."""
 
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag import wording
+from lm_eval_rag.methods.crag.crag_prompts import demonstrations
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -66,11 +67,16 @@ def test_a_dynamic_question_is_answered_by_option(play: Any, query: Query, web: 
         (lambda form: [form("5 million", "yes")], "invalid question", [], ()),
         (lambda form: [form("I'm sorry, I don't know.", "yes")], "I don't know", [], ()),
         (lambda form: [form("Invalid question")], "invalid question", [], ()),
-        (lambda form: [form("5 million", "perhaps")], "5 million", [], ("false premise unread",)),
-        (lambda form: ["It earned 5 million.", "5 million"], "5 million", ["summary"], ("answer unread",)),
-        (lambda form: ["It earned 5 million.", " \n"], "I don't know", ["summary"], ("answer unread", "blank answer")),
-        (lambda form: ["..." * 999, "I don't know, sorry"], "I don't know", ["summary"], ("answer unread",)),
-        (lambda form: [""], "I don't know", [], ("answer unread", "blank answer")),
+        (lambda form: [form("5 million", "perhaps")], "5 million", [], ("false premise unparsed",)),
+        (lambda form: ["It earned 5 million.", "5 million"], "5 million", ["summary"], ("answer unparsed",)),
+        (
+            lambda form: ["It earned 5 million.", " \n"],
+            "I don't know",
+            ["summary"],
+            ("answer unparsed", "blank answer"),
+        ),
+        (lambda form: ["..." * 999, "I don't know, sorry"], "I don't know", ["summary"], ("answer unparsed",)),
+        (lambda form: [""], "I don't know", [], ("answer unparsed", "blank answer")),
     ],
 )
 def test_ways_out(
@@ -85,10 +91,10 @@ def test_every_fallback_is_named_and_nothing_is_found(play: Any, query: Query, f
     played = play(crag_hybrid(query), *replies)
     assert played.names == [name for name in WHOLE if not name.startswith("movie")]
     assert played.result.notes == (
-        "static_or_dynamic unread",
-        "graph unread",
+        "static_or_dynamic unparsed",
+        "graph unparsed",
         "calculation refused: too large",
-        "knowledge unread",
+        "knowledge unparsed",
     )
     assert "Calculation:" not in played.prompt("reasoning_false_premise")
 
@@ -159,7 +165,7 @@ def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: An
     assert (played.names, played.result.text) == ([*WHOLE[:4], WHOLE[-1]], "3 million")
     replies = ("static", FIELDS, HIT, form("I don't know"), *gathered(web, found)[3:], form("5"))
     played = play(crag_hybrid(query, graph_first=True), *replies)
-    assert (played.names, played.result.notes) == ([*WHOLE[:4], WHOLE[-1], *WHOLE[4:]], ("graph did not tell",))
+    assert (played.names, played.result.notes) == ([*WHOLE[:4], WHOLE[-1], *WHOLE[4:]], ("graph without answer",))
     nothing = play(crag_hybrid(query, graph_first=True), "static", "{}", *gathered(web, found)[3:], form("5"))
     assert nothing.names == [name for name in WHOLE if not name.startswith("movie")]
 
@@ -218,22 +224,49 @@ def test_the_baselines(play: Any, query: Query, web: Any) -> None:
     assert (played.result.text, played.result.notes) == ("I don't know", ("blank answer",))
 
 
-def test_another_wording(play: Any, query: Query, tmp_path: Any) -> None:
-    ours = wording._read(None)[0].read_text(encoding="utf-8")
+def test_another_whole_file(play: Any, query: Query, web: Any, tmp_path: Any) -> None:
+    ours = (files("lm_eval_rag.methods.crag") / "prompts.toml").read_text(encoding="utf-8")
     file = tmp_path / "own.toml"
     file.write_text(
-        ours.replace('[baseline]\ninstruction = """', '[baseline]\ninstruction = """\nMy own words. '), "utf-8"
+        ours.replace("Answer the question with the references", "In my words, with the references"), "utf-8"
     )
-    plan = crag_rag_baseline(query, wording=str(file))
-    next(plan)
-    for content, error in [
-        ("version = 1", "lack answer|lack"),
-        (ours.replace("instruction =", "instructions =", 1), "needs the text 'instruction'"),
-        ("version = ", "no TOML"),
-        (None, "cannot be read"),
-    ]:
-        bad = tmp_path / f"bad{len(str(content))}.toml"
-        if content is not None:
-            bad.write_text(content, encoding="utf-8")
-        with pytest.raises(UserError, match=error):
-            play(crag_llm_baseline(query, wording=str(bad)))
+    played = play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3 million")
+    prompt = played.asks[-1].prompt
+    assert "In my words, with the references" in prompt.render() and prompt.template.version == "crag-2"
+
+
+def test_a_file_may_leave_out_what_it_does_not_change(play: Any, query: Query, web: Any, tmp_path: Any) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[baseline]\nanswer = "In short:"\n[demonstrations.domain]\nmusic = ["who sang?"]\n', "utf-8")
+    (plain,) = [play(crag_rag_baseline(query), web, ((1, 2.0),), "3").asks[-1].prompt]
+    (changed,) = [play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3").asks[-1].prompt]
+    assert changed.render() == plain.render().removesuffix("Answer:") + "In short:"
+    assert changed.template.version.startswith("crag-2+") and len(changed.template.version) == len("crag-2+") + 8
+    assert [shot.answer for shot in demonstrations("domain", 5, 0, str(file))] == ["music"]
+    shots = demonstrations("static_or_dynamic", 5, 0, str(file))
+    assert shots == demonstrations("static_or_dynamic", 5, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("version = 1", r"version = 1 is not allowed: give a text"),
+        (
+            "[baseline]\ninstructions = 'x'",
+            r"\[baseline\] may have the texts answer, closed, instruction; found instructi",
+        ),
+        ("[baseline]\ninstruction = 3", r"\[baseline\] may have the texts"),
+        ("baseline = 'x'", r"\[baseline\] may have the texts answer, closed, instruction; found 'x'"),
+        ("[refind]\ninstruction = 'x'", r"Unknown prompt in .*'refind'. Did you mean 'refined'"),
+        ("[demonstrations]\ndomain = ['x']", r"\[demonstrations\] holds lists of questions by label"),
+        ("[demonstrations.domain]\nmusic = [3]", r"\[demonstrations\] holds lists of questions by label"),
+        ("version = ", "is not a TOML text"),
+        (None, "does not exist"),
+    ],
+)
+def test_a_bad_prompt_file_is_refused(content: str | None, error: str, play: Any, query: Query, tmp_path: Any) -> None:
+    bad = tmp_path / "bad.toml"
+    if content is not None:
+        bad.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=error):
+        play(crag_llm_baseline(query, prompt_file=str(bad)))

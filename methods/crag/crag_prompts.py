@@ -1,0 +1,98 @@
+"""The prompts of all modules, from our TOML file; the user's file (``prompt_file=``) may change some of them."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template, changed_version, read_prompt_file
+from lm_eval_rag.harness.core.types import Passage, Query
+
+PARTS = {"instruction", "closed", "answer"}
+END = "===END==="  # ends the reasoning form; every module stops there, so that no model goes on forever
+
+
+def prompt(
+    name: str, text: str, references: tuple[Passage, ...] = (), shots: tuple[Shot, ...] = (), *, prompt_file: str | None
+) -> Prompt:
+    """The prompt of a module; references are in order of importance, and the last ones are dropped to fit."""
+    return Prompt(_templates(prompt_file)[name], text, references, shots=shots)
+
+
+def question_text(query: Query) -> str:
+    """The question, and when it was asked."""
+    return f"Asked on: {query.time}\nQuestion: {query.text}" if query.time else f"Question: {query.text}"
+
+
+def demonstrations(attribute: str, n: int, seed: int, prompt_file: str | None) -> tuple[Shot, ...]:
+    """``n`` seeded examples of an attribute, or all if there are fewer; the same ones for every question."""
+    labels: dict[str, list[str]] = _parts(prompt_file)["demonstrations"][attribute]
+    pool = [(text, label) for label, texts in labels.items() for text in texts]
+    drawn = random.Random(seed).sample(sorted(pool), min(n, len(pool)))
+    return tuple(Shot(f"Question: {text}", label) for text, label in drawn)
+
+
+@cache
+def _templates(prompt_file: str | None) -> dict[str, Template]:
+    parts = _parts(prompt_file)
+    version = str(parts["version"])
+    return {name: _template(version, part) for name, part in parts.items() if name not in CHECKS}
+
+
+def _template(version: str, part: dict[str, str]) -> Template:
+    instruction = part["instruction"].strip() + "\n"  # an empty line separates it from what follows
+    return Template(
+        version=version,
+        instruction=instruction,
+        instruction_rules=instruction,
+        instruction_closed=part.get("closed", instruction).strip() + "\n",
+        documents="References:\n{documents}\n",
+        rules="{rules}",
+        query="{query}",
+        answer=part.get("answer", "Answer:"),
+    )
+
+
+@cache
+def _parts(prompt_file: str | None) -> dict[str, Any]:
+    """Our prompts with the changes of the file: some texts of a prompt, the demonstrations of an attribute."""
+    ours = read_prompt_file(str(files("lm_eval_rag.methods.crag") / "prompts.toml"))
+    if prompt_file is None:
+        return ours
+    theirs = read_prompt_file(prompt_file)
+    parts = dict(ours)
+    for name, part in theirs.items():
+        if name not in ours:
+            raise unknown(f"prompt in {prompt_file}:", name, ours)
+        CHECKS.get(name, _check_prompt)(prompt_file, name, part)
+        parts[name] = {**ours[name], **part} if isinstance(part, dict) else part
+    return parts if "version" in theirs else {**parts, "version": changed_version(ours, parts)}
+
+
+def _check_version(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, str):
+        raise UserError(f"The prompts in {path}: version = {part!r} is not allowed: give a text.")
+
+
+def _check_demonstrations(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, dict) or not all(map(_are_lists, part.values())):
+        raise UserError(f"The prompts in {path}: [demonstrations] holds lists of questions by label.")
+
+
+def _are_lists(labels: Any) -> bool:
+    lists = labels.values() if isinstance(labels, dict) else [None]
+    return all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in lists)
+
+
+def _check_prompt(path: str, name: str, part: Any) -> None:
+    if not isinstance(part, dict) or set(part) - PARTS or not all(isinstance(text, str) for text in part.values()):
+        raise UserError(
+            f"The prompts in {path}: [{name}] may have the texts {', '.join(sorted(PARTS))}; found "
+            f"{', '.join(sorted(part)) if isinstance(part, dict) else repr(part)}."
+        )
+
+
+CHECKS = {"version": _check_version, "demonstrations": _check_demonstrations}  # keys that are no prompts
