@@ -85,7 +85,7 @@ def test_area_rewards_knowing_what_one_knows() -> None:
     assert scaled == pytest.approx(areas[0])
     assert np.isnan(risk_areas(np.zeros((1, 3)), np.zeros((1, 3))))[0]
     assert np.isnan(risk_areas(np.zeros((2, 0)), np.zeros((2, 0)))).tolist() == [True, True]  # no level at all
-    assert exact_area([0, 1], [True, False]) == pytest.approx(0.25)  # confidence on any scale
+    assert exact_area([0.0, 1.0], [True, False]) == pytest.approx(0.25)  # confidence on any scale
 
 
 def test_areas_of_many_draws_are_those_of_each_alone() -> None:
