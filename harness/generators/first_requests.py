@@ -36,17 +36,18 @@ class FirstRequests:
         """A request was answered, so later failures are their own affair."""
         self.over = True
 
-    def failed(self, kind: str, words: str) -> UserError | None:
+    def failed(self, kind: str, words: str, *, at_once: bool = False) -> UserError | None:
         """A request failed for good; the error that ends the run if none was answered and all failed alike.
 
         Args:
             kind: What makes two failures alike.
             words: What the server said.
+            at_once: Whether so many tries failed alike already that no more requests are waited for.
         """
         if self.over:
             return None
         self.kinds.append(kind)
-        if len(self.kinds) < LOOKED_AT or len(set(self.kinds)) > 1:
+        if not at_once and (len(self.kinds) < LOOKED_AT or len(set(self.kinds)) > 1):
             return None
         self.over = True
         hint = next((hint for pattern, hint in HINTS if re.search(pattern, words, re.IGNORECASE)), OTHERWISE)

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 from aiolimiter import AsyncLimiter
 
-ALIKE = 20  # failures in a row, all alike, after which no question can be expected to be answered
+WAIT_TOGETHER = 3  # failures in a row, all alike, after which no request starts before the next try of the last one
+GIVE_UP = 20  # such failures after which no question can be expected to be answered
 MINUTE = 60.0
 
 
@@ -49,8 +50,8 @@ class Gate:
         """A request was answered."""
         self._alike = ("", 0)
 
-    def failed(self, reason: str) -> bool:
-        """A request failed; True if so many in a row failed for the same reason that the run had better end."""
+    def failed(self, reason: str) -> int:
+        """A request failed; how many in a row have now failed for the same reason."""
         last, count = self._alike
         self._alike = (reason, count + 1 if reason == last else 1)
-        return self._alike[1] >= ALIKE
+        return self._alike[1]

@@ -19,7 +19,7 @@ from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
-from lm_eval_rag.harness.generators.gate import Gate
+from lm_eval_rag.harness.generators.gate import GIVE_UP, WAIT_TOGETHER, Gate
 from lm_eval_rag.harness.generators.replies import completion_of
 
 T = TypeVar("T")
@@ -107,28 +107,26 @@ class Server:
                     reply = await once()
             except network.errors() as error:
                 problem = network.problem_of(error, network.secrets(self.lm))
-                last = tried == self.tries or not problem.transient
+                last, alike = tried == self.tries or not problem.transient, self.gate.failed(problem.words)
                 if problem.hopeless or (problem.unreachable and last):
                     raise UserError(problem.advice) from None
-                if last:
-                    alike = self.first.failed(problem.kind, problem.words)
-                    if alike is not None:
-                        raise alike from None
-                    if self.gate.failed(problem.words):
-                        raise UserError(problem.advice) from None
+                if last or alike >= GIVE_UP:
+                    ended = self.first.failed(problem.kind, problem.words, at_once=alike >= GIVE_UP)
+                    if ended is not None or alike >= GIVE_UP:
+                        raise ended or UserError(problem.advice) from None
                     return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
-                await self._pause(problem, tried)
+                await self._pause(problem, tried, together=problem.overloaded or alike >= WAIT_TOGETHER)
             else:
                 self.gate.succeeded()
                 self.first.answered()
                 return reply
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _pause(self, problem: network.Problem, tried: int) -> None:
-        """Wait before the next try; where the server is overloaded, all requests wait."""
+    async def _pause(self, problem: network.Problem, tried: int, *, together: bool) -> None:
+        """Wait before the next try, alone or with all requests."""
         wait = self.wait * 2 ** (tried - 1) * self._random.uniform(0.5, 1.5)
         seconds = max(min(wait, network.LONGEST), problem.retry_after)
-        if problem.overloaded:
+        if together:
             self.gate.pause(seconds)
         else:
             await asyncio.sleep(seconds)

@@ -92,16 +92,20 @@ def lora(little_llama, tmp_path_factory):
     return folder
 
 
+_DOUBLE = {}  # modules of the double by name, kept from file to file: lm_eval keeps the class that it made over them
+
+
 @pytest.fixture(scope="module")
 def fake_vllm():
     """The double of vLLM on the path, for one file of tests."""
     pytest.importorskip("transformers")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(DOUBLES)
+        sys.modules.update(_DOUBLE)
         yield importlib.import_module("vllm")
-    for name in list(sys.modules):  # lm_eval's class holds on to the double that it was imported over
+    for name in list(sys.modules):
         if name.split(".")[0] == "vllm" or name.startswith("lm_eval.models.vllm"):
-            del sys.modules[name]
+            _DOUBLE[name] = sys.modules.pop(name)
 
 
 @pytest.fixture

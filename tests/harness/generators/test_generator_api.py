@@ -203,7 +203,7 @@ def test_first_requests_that_fail_alike_end_the_run_with_the_argument_to_change(
     with pytest.raises(UserError, match=rf"none of the first 8 requests.*To change: .*{hint}") as raised:
         api(server, num_concurrent=2).generate(["p"] * 40, Decoding(), [0] * 40)
     assert "\n" not in str(raised.value) and words[:20] in str(raised.value)
-    assert len(server.seen) <= 2 * (8 + 2)
+    assert len(server.seen) <= 20 + 2  # as many tries, all alike, and what was in flight
 
 
 def test_replies_without_text_end_the_run_as_well(server):
