@@ -115,7 +115,7 @@ def answer_recall(records: list[Record], extractor: str, rankers: dict[str, Rank
 
 
 def _recall(records: list[Record], reader: PageReader, rank: Ranker) -> str:
-    inside, beside, words = 0, 0, 0.0
+    in_chunks, with_tables, words = 0, 0, 0.0
     for record in records:
         pages = {page["page_result"]: page["page_name"] for page in record["search_results"]}  # each once
         reads = [reader.read(html, name) for html, name in pages.items()]
@@ -123,17 +123,18 @@ def _recall(records: list[Record], reader: PageReader, rank: Ranker) -> str:
         best = [texts[place] for place, _ in rank(record["query"], texts, CHUNKS)]
         text, tables = (normalise("\n".join(t)) for t in (best, [table for read in reads for table in read.tables]))
         golds = [normalise(str(gold)) for gold in (record["answer"], *(record.get("alternative_answers") or []))]
-        inside += any(has_words(text, gold) for gold in golds)
-        beside += any(has_words(text, gold) or has_words(tables, gold) for gold in golds)
-        wanted = set(golds[0].split())
-        words += len(wanted & set(text.split())) / len(wanted)
+        in_chunks += any(has_words(text, gold) for gold in golds)
+        with_tables += any(has_words(text, gold) or has_words(tables, gold) for gold in golds)
+        answer_words = set(golds[0].split())
+        words += len(answer_words & set(text.split())) / len(answer_words)
     n = len(records)
-    return f"answer in the chunks {inside} of {n}, with the tables {beside} of {n}; its words {words / n:.3f}"
+    share = f"mean share of the answer's words {words / n:.3f}"
+    return f"answer in the chunks {in_chunks} of {n}, in chunks or tables {with_tables} of {n}; {share}"
 
 
 def _kept(snippet: str, read: PageText) -> float:
-    wanted = _trigrams(snippet)
-    return len(wanted & _trigrams("\n".join([read.text, *read.tables]))) / len(wanted) if wanted else 1.0
+    trigrams = _trigrams(snippet)
+    return len(trigrams & _trigrams("\n".join([read.text, *read.tables]))) / len(trigrams) if trigrams else 1.0
 
 
 def _trigrams(text: str) -> set[tuple[str, ...]]:

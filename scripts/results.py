@@ -128,8 +128,8 @@ def main() -> None:
     parser.add_argument("--sets", default="iywfn", help="letters of the sets to run (default: iywfn)")
     options = parser.parse_args()
     rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
-    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[options.only]
-    for row in wanted:
+    selected = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[options.only]
+    for row in selected:
         if tasks := tuple(task for task in row.tasks if task.removeprefix("ruleqa_")[0] in options.sets):
             run_row(replace(row, tasks=tasks), options.output)
     if options.only:

@@ -46,12 +46,14 @@ def content_folder(name: str, inputs: Any, write: Write) -> str:
 
 def write_folder(folder: Path, hash: str, write: Write) -> None:
     """Write a folder under a temporary name, then rename it; if two processes write it at once, the first wins."""
-    with written_whole(folder) as beside:
-        meta = {**write(beside), "hash": hash}
+    with written_whole(folder) as temporary:
+        meta = {**write(temporary), "hash": hash}
         meta["files"] = {
-            path.name: path.stat().st_size for path in sorted(beside.iterdir()) if path.is_file() and path.name != CARD
+            path.name: path.stat().st_size
+            for path in sorted(temporary.iterdir())
+            if path.is_file() and path.name != CARD
         }
-        (beside / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
+        (temporary / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
 def check_folder(folder: Path) -> None:

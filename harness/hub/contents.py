@@ -84,8 +84,8 @@ def refuse_secrets(items: Iterable[Item]) -> None:
     Raises:
         UserError: A secret was found. The message has file, position and kind, but not the secret.
     """
-    own = list(_own_secrets())
-    secrets = [f"{item.path}, byte {at}: {kind}" for item in items for kind, at in _secrets(item, own)]
+    values = list(_own_secrets())
+    secrets = [f"{item.path}, byte {at}: {kind}" for item in items for kind, at in _secrets(item, values)]
     if secrets:
         raise UserError(f"Not published, because it contains secrets: {'; '.join(secrets)}. Remove them and run again.")
 
@@ -100,14 +100,14 @@ def _own_secrets() -> Iterator[tuple[str, bytes]]:
             yield f"the value of {name}" if name in os.environ else name, value.encode()
 
 
-def _secrets(item: Item, own: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int]]:
+def _secrets(item: Item, values: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int]]:
     if not item.size:
         return
     with _bytes(item.content) as content:
         for kind, pattern in SECRETS.items():
             if match := re.search(pattern, content):
                 yield kind, match.start()
-        for kind, value in own:
+        for kind, value in values:
             if match := re.search(re.escape(value), content):
                 yield kind, match.start()
 

@@ -252,7 +252,7 @@ def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Co
 
 
 def _check_same_questions(runs: Sequence[TaskRun]) -> None:
-    asked: dict[str, tuple[str, Any]] = {}
+    first_seen: dict[str, tuple[str, Any]] = {}
     for run in runs:
         if run.version != runs[0].version:
             raise UserError(
@@ -261,7 +261,7 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
             )
         for id_, sample in run.questions.items():
             content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}
-            label, before = asked.setdefault(id_, (run.label, content))
+            label, before = first_seen.setdefault(id_, (run.label, content))
             if before != content:
                 raise UserError(
                     f"{run.task}, question {id_!r}: {label} and {run.label} were asked different things "

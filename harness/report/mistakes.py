@@ -52,9 +52,9 @@ class Corpora:
 
 def reaches(corpus: Corpus, subject: str, bodies: Iterable[str], answers: Iterable[str]) -> bool:
     """Whether a document states one of the bodies for the subject with one of the answers."""
-    golds, wanted = {normalise(answer) for answer in answers}, set(bodies)
-    facts = corpus.facts(subject) if wanted else ()
-    return any(relation in wanted and normalise(object) in golds for relation, object, _ in facts)
+    golds, relations = {normalise(answer) for answer in answers}, set(bodies)
+    facts = corpus.facts(subject) if relations else ()
+    return any(relation in relations and normalise(object) in golds for relation, object, _ in facts)
 
 
 def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:

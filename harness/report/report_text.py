@@ -131,8 +131,8 @@ def _slices(report: TaskReport) -> str:
     for name in list(report.sizes)[:SHOWN_SLICES]:
         for i, run in enumerate(report.runs):
             scores = run.slices.get(name, {})
-            own = [name, f"{report.sizes[name]:,}"] if i == 0 else ["", ""]
-            rows.append([*own, run.run, *(cell(scores.get(metric), metric) for metric in metrics)])
+            first_cells = [name, f"{report.sizes[name]:,}"] if i == 0 else ["", ""]
+            rows.append([*first_cells, run.run, *(cell(scores.get(metric), metric) for metric in metrics)])
     if not rows:
         return ""
     more = len(report.sizes) - SHOWN_SLICES

@@ -96,7 +96,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
             of lm-eval 0.4.
     """
     newest: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
-    for path in dict.fromkeys(path for given in paths for path in _results_files(Path(given))):
+    for path in dict.fromkeys(path for source in paths for path in _results_files(Path(source))):
         results = _read_results(path)
         for task in results["n-samples"]:
             key = (str(path.parent), results["config"].get("model"), _arguments_text(results["config"]), task)
@@ -152,9 +152,9 @@ def _read_samples(path: Path, results: Mapping[str, Any], task: str) -> Iterator
                 raise UserError(f"{file}, line {number}: question {key[0]!r} is repeated.")
             seen.add(key)
             yield sample
-    wanted = results["n-samples"].get(task, {}).get("effective", 0)
-    if len({question for question, _ in seen}) < wanted:
-        raise UserError(f"{file} is truncated: {len(seen)} lines, but the results file counts {wanted} questions.")
+    expected = results["n-samples"].get(task, {}).get("effective", 0)
+    if len({question for question, _ in seen}) < expected:
+        raise UserError(f"{file} is truncated: {len(seen)} lines, but the results file counts {expected} questions.")
 
 
 def _parse(line: bytes, where: str) -> Mapping[str, Any]:
@@ -185,11 +185,13 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     files = {str(config["path"]): config for config in configs}
     labels: dict[str, str] = {}
     for path, config in files.items():
-        own = _arguments(config)
+        arguments = _arguments(config)
         others = [_arguments(c) for c in files.values() if c.get("model") == config.get("model")]
         keys = sorted({k for o in others for k in o})
         telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
-        label = " ".join([str(config.get("model")), *(f"{key}={own[key]}" for key in telling if key in own)])
+        label = " ".join(
+            [str(config.get("model")), *(f"{key}={arguments[key]}" for key in telling if key in arguments)]
+        )
         taken = sum(other == label or other.startswith(f"{label} #") for other in labels.values())
         labels[path] = f"{label} #{taken + 1}" if taken else label
     return labels

@@ -1,6 +1,6 @@
 """Answer scores: exact match and token F1 (RuleRAG, arXiv:2410.22353, section 4; SQuAD, arXiv:1606.05250).
 
-``em_contains`` is of this project, for models that answer in sentences.
+``em_contains`` is our own score, for models that answer in sentences.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ def em(case: Case) -> float | None:
 
 
 def em_contains(case: Case) -> float | None:
-    """1 if a gold answer stands in the answer as whole words, in normal form, else 0; unscored without gold answers.
+    """1 if the answer contains a gold answer as whole words, in normal form, else 0; unscored without gold answers.
 
-    For answers in sentences; never less than ``em``, and no substitute for it: an answer that lists many names holds
-    the right one more often.
+    For answers in sentences. It is never below ``em`` and does not replace it: an answer that lists many names often
+    contains a gold answer by chance.
     """
     return float(any(has_words(case.normal_answer, gold) for gold in case.golds)) if case.golds else None
 

@@ -173,5 +173,5 @@ def train_attributes_main(argv: Sequence[str]) -> int:
 def _usable(rows: Labelled) -> dict[str, str]:
     """The rows whose label has at least two questions; {} if fewer than two labels remain."""
     counts = Counter(rows.values())
-    kept = {query: label for query, label in rows.items() if counts[label] > 1}
-    return kept if len(set(kept.values())) > 1 else {}
+    usable = {query: label for query, label in rows.items() if counts[label] > 1}
+    return usable if len(set(usable.values())) > 1 else {}

@@ -87,8 +87,8 @@ def precise_adamw(weights: Sequence[Any]) -> Any:
 
         @property
         def originals(self) -> list[Any]:
-            held: list[Any] = self.param_groups[0]["params"]
-            return held
+            parameters: list[Any] = self.param_groups[0]["params"]
+            return parameters
 
         @torch.no_grad()  # type: ignore[untyped-decorator]
         def step(self, closure: Any = None) -> None:
@@ -105,11 +105,11 @@ def precise_adamw(weights: Sequence[Any]) -> Any:
             return {**super().state_dict(), "originals": [original.detach() for original in self.originals]}
 
         def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-            kept = dict(state_dict)
-            held = kept.pop("originals")
-            super().load_state_dict(kept)
+            rest = dict(state_dict)
+            stored = rest.pop("originals")
+            super().load_state_dict(rest)
             with torch.no_grad():
-                for original, copy, value in zip(self.originals, self.copies, held, strict=True):
+                for original, copy, value in zip(self.originals, self.copies, stored, strict=True):
                     original.copy_(value)
                     copy.copy_(value)
 

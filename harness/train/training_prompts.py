@@ -64,9 +64,9 @@ class Recorder:
     batch: int = 512
     sent: dict[Query, tuple[Prompt, Fitted]] = field(default_factory=dict)
 
-    def serve(self, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
+    def serve(self, requests: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
         """An empty text for each ask; a CallError if the prompt does not fit even without documents."""
-        return [self._record(query, ask) for query, ask in asked]
+        return [self._record(query, ask) for query, ask in requests]
 
     def _record(self, query: Query, ask: Generate) -> Served | CallError:
         if not isinstance(ask.prompt, Prompt) or query in self.sent:
@@ -118,8 +118,8 @@ def split(
     if len(questions) < 2:
         raise UserError(f"F_G has {len(questions)} question, but training needs at least two. Give another --task.")
     drawn = random.Random(seed).sample(questions, len(questions))
-    held = max(1, min(dev, len(drawn) // 10))
-    return drawn[held:][:rows], drawn[:held]
+    n_dev = max(1, min(dev, len(drawn) // 10))
+    return drawn[n_dev:][:rows], drawn[:n_dev]
 
 
 def build_rows(

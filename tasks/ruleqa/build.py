@@ -104,10 +104,10 @@ def _askable(test: pl.DataFrame, bank: pl.DataFrame, spec: Spec) -> pl.DataFrame
     """The questions of relations with a cross-relation rule; if these are too few for Q, with any rule."""
     crossing = bank.filter(pl.col("head") != pl.col("body"))
     for rules in (crossing, bank):
-        asked = queries.questions(test.filter(pl.col("relation").is_in(rules["head"].unique().to_list())))
-        if asked.height >= spec.published.queries:
+        questions = queries.questions(test.filter(pl.col("relation").is_in(rules["head"].unique().to_list())))
+        if questions.height >= spec.published.queries:
             break
-    return asked
+    return questions
 
 
 def _bank(documents: pl.DataFrame, spec: Spec) -> pl.DataFrame:

@@ -67,8 +67,8 @@ RENAMED = (
 
 def describe(spec: Spec, tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     """The tables' part of ``meta.json``: our statistics and the published ones, slices of Q, checksums."""
-    asked, rules = tables["queries"], tables["rules"]
-    main = asked.filter("in_main")
+    queries, rules = tables["queries"], tables["rules"]
+    main = queries.filter("in_main")
     pairs = {name: int(tables[name]["answers"].list.len().sum()) for name in ("retriever_train", "generator_train")}
     ours = {
         "rules": int((~rules["repeat"]).sum()),
@@ -82,7 +82,7 @@ def describe(spec: Spec, tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
         "statistics": {name: {"ours": ours[name], "published": published[name]} for name in published},
         "counts": {name: table.height for name, table in tables.items()},
         "repeat_rules": int(rules["repeat"].sum()),
-        "hard_queries": int(asked["in_hard"].sum()),
+        "hard_queries": int(queries["in_hard"].sum()),
         "main_queries": {part: {level: mix.get((part, level), 0) for level in POPULARITY} for part in SLICES},
         "checksums": {name: checksum(table) for name, table in tables.items()},
     }

@@ -19,12 +19,12 @@ def lots(frame: pl.DataFrame, columns: list[str], *, seed: int, stage: str) -> p
     return pl.Series("lot", [int.from_bytes(digest) for digest in digests], dtype=pl.UInt64)
 
 
-def level(supply: list[int], wanted: int, filled: list[int] | None = None) -> list[int]:
+def level(supply: list[int], total: int, filled: list[int] | None = None) -> list[int]:
     """How many to take from each class so that ``filled`` plus the taken counts are as equal as possible.
 
     Args:
         supply: Number available in each class.
-        wanted: Total to take; everything is taken if less is available.
+        total: Number to take; everything is taken if less is available.
         filled: Number that each class already has (default: 0).
 
     Returns:
@@ -32,7 +32,7 @@ def level(supply: list[int], wanted: int, filled: list[int] | None = None) -> li
     """
     filled = filled or [0] * len(supply)
     taken = [0] * len(supply)
-    for _ in range(min(wanted, sum(supply))):
+    for _ in range(min(total, sum(supply))):
         open_classes = [i for i, most in enumerate(supply) if taken[i] < most]
         lowest = min(open_classes, key=lambda i: (filled[i] + taken[i], i))
         taken[lowest] += 1

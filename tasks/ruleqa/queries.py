@@ -23,7 +23,7 @@ def selected(bank: pl.DataFrame) -> pl.DataFrame:
     return bank.filter(pl.col("head") != pl.col("body")).group_by("head", maintain_order=True).head(SELECTED)
 
 
-def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame) -> pl.DataFrame:
+def with_slices(frame: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame) -> pl.DataFrame:
     """Add ``slice``.
 
     ``direct``: a document states the subject, the relation and a gold answer, at any time. ``rule_required``: none
@@ -31,12 +31,12 @@ def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame
     relation. ``unreachable``: all others.
 
     Args:
-        asked: Result of :func:`questions`.
+        frame: Result of :func:`questions`.
         documents: The facts of D.
         bank: Relation ids in ``head`` and ``body``, best first.
     """
     stated = documents.select("subject", "relation", "object").unique()
-    gold = asked.select(*KEY, pl.col("answers").alias("object")).explode("object")
+    gold = frame.select(*KEY, pl.col("answers").alias("object")).explode("object")
     ways = selected(bank).select(pl.col("head").alias("relation"), "body")
     direct = gold.join(stated, on=["subject", "relation", "object"], how="semi")
     through = gold.join(ways, on="relation").join(
@@ -47,12 +47,12 @@ def with_slices(asked: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame
         for part, mark in ((direct, "direct"), (through, "through"))
     ]
     for mark in marks:
-        asked = asked.join(mark, on=KEY, how="left", nulls_equal=True, maintain_order="left")
+        frame = frame.join(mark, on=KEY, how="left", nulls_equal=True, maintain_order="left")
     chosen = pl.when("direct").then(pl.lit("direct")).when("through").then(pl.lit("rule_required"))
-    return asked.with_columns(slice=chosen.otherwise(pl.lit("unreachable"))).drop("direct", "through")
+    return frame.with_columns(slice=chosen.otherwise(pl.lit("unreachable"))).drop("direct", "through")
 
 
-def with_popularity(asked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+def with_popularity(frame: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Add ``popularity``: the tertile, by mentions, of the query's most mentioned gold answer.
 
     Entities are sorted by their number of mentions in D (as subject or object), most first, ties by id. ``head``: the
@@ -64,39 +64,39 @@ def with_popularity(asked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFram
     tertile = 3 * (pl.col("count").cum_sum() - pl.col("count")).cast(pl.Int64) // pl.col("count").sum()
     tertiles = ordered.select(pl.col("entity").alias("answers"), tertile.alias("tertile"))
     best = (
-        asked.select(*KEY, "answers")
+        frame.select(*KEY, "answers")
         .explode("answers")
         .join(tertiles, on="answers", how="left")
         .group_by(KEY)
         .agg(pl.col("tertile").min().fill_null(2))
     )
     label = pl.col("tertile").replace_strict(dict(enumerate(POPULARITY)), return_dtype=pl.String)
-    joined = asked.join(best, on=KEY, how="left", nulls_equal=True, maintain_order="left")
+    joined = frame.join(best, on=KEY, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(popularity=label).drop("tertile")
 
 
-def drawn(asked: pl.DataFrame, n: int, *, seed: int = 0) -> pl.DataFrame:
+def drawn(frame: pl.DataFrame, n: int, *, seed: int = 0) -> pl.DataFrame:
     """Add ``in_main``, true for the ``n`` queries of Q (or all if there are fewer), and shuffle the rows.
 
     rule_required questions get their natural share, or a third of ``n`` if that is more, as far as there are enough.
     Within them, and then in all of Q, head, torso and tail are as equal as possible. Otherwise the choice is random.
     """
-    asked = asked.with_columns(lots(asked, KEY, seed=seed, stage="queries")).sort("lot", *KEY)
-    n = min(n, asked.height)
-    needed = asked.filter(pl.col("slice") == "rule_required")
-    others = asked.filter(pl.col("slice") != "rule_required")
-    quota = max(-(-n // 3), round(n * needed.height / max(asked.height, 1)))
+    frame = frame.with_columns(lots(frame, KEY, seed=seed, stage="queries")).sort("lot", *KEY)
+    n = min(n, frame.height)
+    needed = frame.filter(pl.col("slice") == "rule_required")
+    others = frame.filter(pl.col("slice") != "rule_required")
+    quota = max(-(-n // 3), round(n * needed.height / max(frame.height, 1)))
     quota = max(min(quota, needed.height), n - others.height)
     first = level(_supply(needed), quota)
     second = level(_supply(others), n - quota, first)
     chosen = pl.concat([*_take(needed, first), *_take(others, second)]).select(KEY).with_columns(in_main=True)
-    marked = asked.join(chosen, on=KEY, how="left", nulls_equal=True, maintain_order="left")
+    marked = frame.join(chosen, on=KEY, how="left", nulls_equal=True, maintain_order="left")
     return marked.with_columns(pl.col("in_main").fill_null(False)).drop("lot")
 
 
-def _supply(asked: pl.DataFrame) -> list[int]:
-    return [asked.filter(pl.col("popularity") == label).height for label in POPULARITY]
+def _supply(frame: pl.DataFrame) -> list[int]:
+    return [frame.filter(pl.col("popularity") == label).height for label in POPULARITY]
 
 
-def _take(asked: pl.DataFrame, counts: list[int]) -> list[pl.DataFrame]:
-    return [asked.filter(pl.col("popularity") == label).head(n) for label, n in zip(POPULARITY, counts, strict=True)]
+def _take(frame: pl.DataFrame, counts: list[int]) -> list[pl.DataFrame]:
+    return [frame.filter(pl.col("popularity") == label).head(n) for label, n in zip(POPULARITY, counts, strict=True)]

@@ -66,9 +66,9 @@ def static(facts: pl.DataFrame, *, share: float = 0.3, most: int = 5, seed: int 
     eligible = groups.filter((pl.col("objects") <= most) & (pl.col("others") > 0)).select(GROUP)
     chosen = eligible.with_columns(lots(eligible, GROUP, seed=seed, stage="held out")).sort("lot", *GROUP)
     chosen = chosen.head(round(share * eligible.height)).select(GROUP)
-    held = facts.join(chosen, on=GROUP, how="semi", maintain_order="left")
+    held_out = facts.join(chosen, on=GROUP, how="semi", maintain_order="left")
     documents = facts.join(chosen, on=GROUP, how="anti", maintain_order="left")
-    test, retriever, generator = _shares(held, GROUP, 3, seed=seed, stage="thirds")
+    test, retriever, generator = _shares(held_out, GROUP, 3, seed=seed, stage="thirds")
     return Parts(documents, retriever, generator, test)
 
 

@@ -26,11 +26,11 @@ def rules(bank: pl.DataFrame) -> pl.DataFrame:
     return bank.with_columns(repeat=pl.col("head") == pl.col("body"))
 
 
-def queries(asked: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
+def queries(frame: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
     """Questions as text: id, text, subject, relation, time, answers, and all other columns."""
-    rest = [pl.col(name) for name in asked.columns if name not in ("subject", "relation", "time", "answers")]
+    rest = [pl.col(name) for name in frame.columns if name not in ("subject", "relation", "time", "answers")]
     answers = pl.col("answers").list.eval(_named("", entities))
-    named = asked.with_columns(_named("subject", entities), answers)
+    named = frame.with_columns(_named("subject", entities), answers)
     words = pl.format("what does {} {} ?", "subject", "relation")
     text = _dated(words).alias("text")
     return named.select(_ids(prefix, named.height), text, "subject", "relation", "time", "answers", *rest)

@@ -149,8 +149,8 @@ def read_reply(reply: str, check: str) -> tuple[float, str] | CallError:
     The JSON object may be bare, fenced, quoted as a string, after a <think> block, or within other text. Objects
     without the check value, such as a repeated prediction, are ignored.
     """
-    objects = [found for text in _readings(reply) for found in _objects(text)]
-    verdicts = {repr(found.get("correct")): found for found in objects if found.get("check") == check}
+    objects = [candidate for text in _readings(reply) for candidate in _objects(text)]
+    verdicts = {repr(candidate.get("correct")): candidate for candidate in objects if candidate.get("check") == check}
     (verdict,) = verdicts.values() if len(verdicts) == 1 else ({},)
     if not isinstance(verdict.get("correct"), bool):
         return CallError(f"the judge's reply contains no verdict: {reply.strip()[:SHOWN]!r}")

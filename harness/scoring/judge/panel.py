@@ -93,11 +93,13 @@ def verdict_faults(doc: Mapping[str, Any], answer: str, abstained: bool = False)
     text = answer[: verdict.kept]
     was_cut = len(text) < len(answer)
     settled = settle(doc["answers"], text, abstained=abstained, was_cut=was_cut, crag=verdict.crag)
-    wanted = "judge" if settled is None else settled.rule
-    if verdict.rule != wanted:
-        return [*faults, f"the verdict is by rule {verdict.rule!r}, the specification says {wanted!r}"]
+    expected = "judge" if settled is None else settled.rule
+    if verdict.rule != expected:
+        return [*faults, f"the verdict is by rule {verdict.rule!r}, the specification says {expected!r}"]
     if settled is not None:
-        return faults if verdict.correct == settled.correct else [*faults, f"{wanted} is scored as {verdict.correct!r}"]
+        if verdict.correct == settled.correct:
+            return faults
+        return [*faults, f"{expected} is scored as {verdict.correct!r}"]
     if verdict.correct is not None and (
         len(verdict.said) != len(verdict.judges) or verdict.correct != fmean(verdict.said or [-1])
     ):

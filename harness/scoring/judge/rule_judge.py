@@ -57,10 +57,10 @@ def _equal(pair: Pair) -> bool | None:
 
 def _yes_or_no(pair: Pair) -> bool | None:
     """The answer is yes or no, or begins with it: the prediction must begin with the same word."""
-    wanted, predicted = _polarity(pair.gold_words), _polarity(pair.prediction_words)
-    if wanted is None or (predicted is None and len(pair.gold_words.split()) > 1):
+    expected, predicted = _polarity(pair.gold_words), _polarity(pair.prediction_words)
+    if expected is None or (predicted is None and len(pair.gold_words.split()) > 1):
         return None
-    return wanted == predicted
+    return expected == predicted
 
 
 def _polarity(text: str) -> bool | None:
@@ -72,11 +72,11 @@ def _option(pair: Pair) -> bool | None:
     options = _options(pair)
     if len(options) < 2:
         return None
-    wanted = _earliest(pair.gold_words, options)
-    if wanted is None:
+    expected = _earliest(pair.gold_words, options)
+    if expected is None:
         return None
     predicted = _earliest(pair.prediction_words, options)
-    return predicted == wanted and not _denied_words(pair, predicted) and not has_words(pair.prediction_words, "or")
+    return predicted == expected and not _denied_words(pair, predicted) and not has_words(pair.prediction_words, "or")
 
 
 def _options(pair: Pair) -> list[str]:
@@ -108,14 +108,14 @@ def _earliest(text: str, options: Sequence[str]) -> str | None:
 
 def _date(pair: Pair) -> bool | None:
     """The answer is a date, or has one date and the question asks "when": all dates of the prediction are that date."""
-    wanted = _wanted_date(pair)
-    if wanted is None:
+    expected = _expected_date(pair)
+    if expected is None:
         return None
-    asked = [_key(date) for date in _dates(pair.lower_question)]
-    predicted = [date for date in _dates(pair.prediction) if _key(date) not in asked or same_date(date, wanted)]
-    if wanted.month is None:  # a year; a full date in that year is correct too
+    in_question = [_key(date) for date in _dates(pair.lower_question)]
+    predicted = [date for date in _dates(pair.prediction) if _key(date) not in in_question or same_date(date, expected)]
+    if expected.month is None:  # a year; a full date in that year is correct too
         predicted = [date for date in predicted if date.year is not None]
-    if not all(same_date(date, wanted) for date in predicted):
+    if not all(same_date(date, expected) for date in predicted):
         return False
     return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
 
@@ -129,32 +129,32 @@ def _dates(text: str) -> list[Date]:
     return [*dates(text), *(Date(int(q.value), span=q.span) for q in quantities(text) if q.year)]
 
 
-def _wanted_date(pair: Pair) -> Date | None:
+def _expected_date(pair: Pair) -> Date | None:
     gold_dates = _dates(pair.gold)
     first = gold_dates[0] if len(gold_dates) == 1 else None
     whole = first is not None and not content(pair.gold[: first.span[0]] + " " + pair.gold[first.span[1] :])
     if first is not None and whole and (first.month or WHEN.search(pair.lower_question)):
         return first
-    asked = {_key(date) for date in _dates(pair.lower_question)}
-    new = {_key(date): date for date in gold_dates if _key(date) not in asked}
+    in_question = {_key(date) for date in _dates(pair.lower_question)}
+    new = {_key(date): date for date in gold_dates if _key(date) not in in_question}
     return next(iter(new.values())) if len(new) == 1 and WHEN.search(pair.lower_question) else None
 
 
 def _quantity(pair: Pair) -> bool | None:
     """The answer is a number, or has one that the question asks for: all numbers of the prediction equal it."""
-    wanted = _wanted_quantity(pair)
-    if wanted is None:
+    expected = _expected_quantity(pair)
+    if expected is None:
         return None
-    asked = {q.value for q in quantities(pair.lower_question)}
-    predicted = [q for q in quantities(pair.prediction) if q.value not in asked or same_quantity(q, wanted)]
-    years = wanted.year and WHEN.search(pair.lower_question)
-    predicted = [q for q in predicted if years or not q.year or same_quantity(q, wanted)]  # "in 2023" beside a count
-    if not all(same_quantity(q, wanted) for q in predicted):
+    in_question = {q.value for q in quantities(pair.lower_question)}
+    predicted = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
+    years = expected.year and WHEN.search(pair.lower_question)
+    predicted = [q for q in predicted if years or not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
+    if not all(same_quantity(q, expected) for q in predicted):
         return False
     return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
 
 
-def _wanted_quantity(pair: Pair) -> Quantity | None:
+def _expected_quantity(pair: Pair) -> Quantity | None:
     numbers = quantities(pair.gold)
     if not numbers:
         return None
@@ -162,24 +162,24 @@ def _wanted_quantity(pair: Pair) -> Quantity | None:
     how_many = bool(HOW_MANY.search(pair.lower_question))
     if len(numbers) == 1 and (beside == 0 or (beside <= 3 and how_many)):  # not the film "12 monkeys"
         return numbers[0]
-    asked = {q.value for q in quantities(pair.lower_question)}
-    new = {q.value: q for q in numbers if q.value not in asked and not q.year}
+    in_question = {q.value for q in quantities(pair.lower_question)}
+    new = {q.value: q for q in numbers if q.value not in in_question and not q.year}
     return next(iter(new.values())) if len(new) == 1 and how_many else None
 
 
 def _listed(pair: Pair) -> bool | None:
     """The answer is a list: the prediction has exactly the same items, numbers in the same order, names in any."""
-    wanted = items(pair.gold)
-    if len(wanted) < 2 or any(len(item.split()) > LIST_WORDS for item in wanted):
+    expected = items(pair.gold)
+    if len(expected) < 2 or any(len(item.split()) > LIST_WORDS for item in expected):
         return None
     predicted = items(pair.prediction)
     hedged = has_words(pair.prediction_words, "or") and not has_words(pair.gold_words, "or")
-    if hedged or len(predicted) != len(wanted):
+    if hedged or len(predicted) != len(expected):
         return False
-    if all(len(quantities(item)) == 1 and not dates(item) for item in wanted):
-        return all(_same_item(candidate, item) for candidate, item in zip(predicted, wanted, strict=True))
+    if all(len(quantities(item)) == 1 and not dates(item) for item in expected):
+        return all(_same_item(candidate, item) for candidate, item in zip(predicted, expected, strict=True))
     remaining = list(predicted)
-    for item in wanted:
+    for item in expected:
         match = next((candidate for candidate in remaining if _same_item(candidate, item)), None)
         if match is None:
             return False
@@ -207,8 +207,8 @@ def _held(pair: Pair) -> bool | None:
         return None
     before, _, after = f" {pair.prediction_words} ".partition(f" {pair.gold_words} ")
     beside = before.split()[-1:] + after.split()[:1]
-    predicted, wanted = items(pair.prediction), items(pair.gold)
-    if len(predicted) > max(2, len(wanted)) and all(len(item.split()) <= LIST_WORDS for item in predicted):
+    predicted, expected = items(pair.prediction), items(pair.gold)
+    if len(predicted) > max(2, len(expected)) and all(len(item.split()) <= LIST_WORDS for item in predicted):
         return False  # one of a list of candidates
     return not _denied_words(pair, pair.gold_words) and "or" not in beside
 

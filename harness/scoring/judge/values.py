@@ -131,19 +131,19 @@ def _date(match: re.Match[str]) -> Date | None:
     return Date(year, month, day, match.span())
 
 
-def same_date(date: Date, wanted: Date) -> bool:
-    """Whether a date has every part of the wanted date, with equal values; it may have more parts."""
-    pairs = ((date.year, wanted.year), (date.month, wanted.month), (date.day, wanted.day))
+def same_date(date: Date, expected: Date) -> bool:
+    """Whether a date has every part of the expected date, with equal values; it may have more parts."""
+    pairs = ((date.year, expected.year), (date.month, expected.month), (date.day, expected.day))
     return all(want is None or have == want for have, want in pairs)
 
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers of a text in order, without those inside dates, words and identifiers."""
-    inside = [date.span for date in dates(text)]
+    date_spans = [date.span for date in dates(text)]
     return [
         quantity
         for match in _QUANTITY.finditer(text)
-        if not any(match.start("digits") < end and match.end() > start for start, end in inside)
+        if not any(match.start("digits") < end and match.end() > start for start, end in date_spans)
         for quantity in _quantity(text, match)
     ]
 
@@ -193,21 +193,21 @@ def _spelled(text: str) -> float:
     return total + part
 
 
-def same_quantity(quantity: Quantity, wanted: Quantity) -> bool:
+def same_quantity(quantity: Quantity, expected: Quantity) -> bool:
     """Whether two quantities are equal within the tolerance of this module."""
-    if quantity.unit and wanted.unit and quantity.unit != wanted.unit:
+    if quantity.unit and expected.unit and quantity.unit != expected.unit:
         return False
-    if bool(quantity.unit) != bool(wanted.unit):  # one has no unit: compare the numbers as written
-        quantity, wanted = _written(quantity), _written(wanted)
-    if quantity.value == wanted.value:
+    if bool(quantity.unit) != bool(expected.unit):  # one has no unit: compare the numbers as written
+        quantity, expected = _written(quantity), _written(expected)
+    if quantity.value == expected.value:
         return True
-    near = math.isclose(quantity.value, wanted.value, rel_tol=TOLERANCE)
-    if quantity.about or wanted.about or (quantity.scale != wanted.scale and quantity.unit):
-        return near and not (quantity.year or wanted.year)
-    step = max(quantity.step, wanted.step)
-    if quantity.step == wanted.step:
-        return abs(quantity.value - wanted.value) < step * 1e-6
-    return near and abs(_rounded(quantity.value, step) - _rounded(wanted.value, step)) < step * 1e-6
+    near = math.isclose(quantity.value, expected.value, rel_tol=TOLERANCE)
+    if quantity.about or expected.about or (quantity.scale != expected.scale and quantity.unit):
+        return near and not (quantity.year or expected.year)
+    step = max(quantity.step, expected.step)
+    if quantity.step == expected.step:
+        return abs(quantity.value - expected.value) < step * 1e-6
+    return near and abs(_rounded(quantity.value, step) - _rounded(expected.value, step)) < step * 1e-6
 
 
 def _written(quantity: Quantity) -> Quantity:
