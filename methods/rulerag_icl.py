@@ -17,7 +17,7 @@ from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.harness.rules.guided import Join, question_asked, rule_guided
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def rulerag_icl(
@@ -35,6 +35,7 @@ def rulerag_icl(
     seed: Natural = 0,
     degenerated: bool = False,
     prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the documents that rules lead to, by these rules.
 
@@ -52,13 +53,14 @@ def rulerag_icl(
         degenerated: Ask what the question's best rule makes of it, which needs no rule; the rules stay those of the
             question (Table 5).
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
+        answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
     """
 
     def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
         chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, seed=seed)
         return chosen, (yield from rule_guided(asked, chosen if guide != "generation" else (), k, join))
 
-    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
+    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
     asked = yield from question_asked(query.text, degenerated)
     chosen, found = yield from prepare(query.text, asked, rules)
     worked = []
@@ -76,4 +78,4 @@ def rulerag_icl(
         document_order,
     )
     text = yield from generate(prompt)
-    return Answer(text.strip(), found, chosen if n_rules else None)
+    return Answer(answer_of(text, answer_style), found, chosen if n_rules else None)

@@ -9,11 +9,16 @@ from lm_eval_rag.harness.core.asks import examples, generate
 from lm_eval_rag.harness.core.parameters import Natural
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def standard_prompting(
-    query: Query, *, shots: Natural = 0, seed: Natural = 0, prompt_file: str | None = None
+    query: Query,
+    *,
+    shots: Natural = 0,
+    seed: Natural = 0,
+    prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the model's own memory.
 
@@ -21,9 +26,10 @@ def standard_prompting(
         shots: Fixed worked examples of F_G in front of the question.
         seed: Of the choice of examples.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
+        answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
     """
-    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
+    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
     worked = yield from examples(shots, seed)
     prompt = Prompt(parts, query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
     text = yield from generate(prompt)
-    return Answer(text.strip())
+    return Answer(answer_of(text, answer_style))

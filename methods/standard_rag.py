@@ -15,7 +15,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
-from lm_eval_rag.methods.prompts import template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 
 
 def standard_rag(
@@ -29,6 +29,7 @@ def standard_rag(
     seed: Natural = 0,
     degenerated: bool = False,
     prompt_file: str | None = None,
+    answer_style: AnswerStyle = "free",
 ) -> Plan[Answer]:
     """Answer from the best documents.
 
@@ -41,8 +42,9 @@ def standard_rag(
         seed: Of the choice of examples.
         degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
+        answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
     """
-    parts = template(prompt_file)  # before anything is asked: a bad file ends the run at its start
+    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
     asked = yield from question_asked(query.text, degenerated)
     found = yield from _search(asked, n_queries, k)
     worked = []
@@ -50,7 +52,7 @@ def standard_rag(
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
     prompt = Prompt(parts, asked, found[:documents], shots=tuple(worked), order=document_order)
     text = yield from generate(prompt)
-    return Answer(text.strip(), found)
+    return Answer(answer_of(text, answer_style), found)
 
 
 def _search(text: str, n_queries: int, k: int) -> Plan[tuple[Passage, ...]]:

@@ -1,10 +1,10 @@
-"""How often the references that crag_hybrid shows hold a gold answer, by option of its retrieval; asks no generator.
+"""How often the references of crag_hybrid contain a gold answer, by option of its retrieval; needs no generator.
 
     python scripts/bench_crag.py [--data_files FILE] [--encoder minilm]
 
-Counted are questions with an answer (no false premise); a table or chunk holds an answer that stands in it as whole
-words. With ``--data_files`` it is CRAG's own records, else the demo. Answers that have to be worked out stand nowhere,
-so that the shares tell options apart, not how many questions can be answered.
+Questions with a false premise are left out. A table or chunk contains an answer if it has it as whole words. The data
+are CRAG's records with ``--data_files``, else the demo. Answers that must be computed are in no text, so the shares
+compare options but do not say how many questions can be answered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents
 
 
 def sentences_of(query: Query) -> Plan[Answer]:
-    """The official baseline's."""
+    """The sentences of the official baseline."""
     return Answer("", (yield from best_sentences(query, (yield from pages()))))
 
 
@@ -41,7 +41,7 @@ def chunks_of(**options: Any) -> Callable[[Query], Plan[Answer]]:
 
 
 def tables_of(best: int) -> Callable[[Query], Plan[Answer]]:
-    """Tables of 4000 characters; their texts go by as notes."""
+    """Tables of at most 4000 characters, returned as notes."""
 
     def method(query: Query) -> Plan[Answer]:
         shown = yield from select_tables(query, (yield from pages()), length=4000, best=best)
@@ -51,17 +51,17 @@ def tables_of(best: int) -> Callable[[Query], Plan[Answer]]:
 
 
 def main() -> None:
-    """Print one line an option and retriever."""
+    """Print one line per option and retriever."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data_files", help="CRAG's records; default: the demo")
-    parser.add_argument("--task", default="crag_task3", help="of --data_files (default: crag_task3, all pages)")
-    parser.add_argument("--encoder", help="a dense retriever's model, beside BM25")
-    given = parser.parse_args()
-    rows = _rows(given.task, given.data_files)
+    parser.add_argument("--data_files", help="CRAG's records (default: the demo)")
+    parser.add_argument("--task", default="crag_task3", help="task of --data_files (default: crag_task3, all pages)")
+    parser.add_argument("--encoder", help="model of a dense retriever, in addition to BM25")
+    options = parser.parse_args()
+    rows = _rows(options.task, options.data_files)
     queries = [Query(row["id"], row["query"], row["time"], row["corpus"]) for row in rows]
     golds = [[normalise(answer) for answer in row["answers"]] for row in rows]
-    run(sentences_of, queries)  # reads the pages, once
-    options = {
+    run(sentences_of, queries)  # reads the pages once, outside the timing
+    retrieval_options = {
         "sentences of the baseline": sentences_of,
         "chunks": chunks_of(),
         "chunks, best_pages=10": chunks_of(best_pages=10),
@@ -70,19 +70,18 @@ def main() -> None:
         "tables, cut": tables_of(0),
         "tables, best_tables=5": tables_of(5),
     }
-    for retriever in ("bm25", *(["dense"] if given.encoder else [])):
+    for retriever in ("bm25", *(["dense"] if options.encoder else [])):
         extra = {"retriever": retriever} | (
-            {"retriever_options": {"model": given.encoder}} if retriever != "bm25" else {}
+            {"retriever_options": {"model": options.encoder}} if retriever != "bm25" else {}
         )
-        for name, method in options.items():
+        for name, method in retrieval_options.items():
             began = time.perf_counter()
             results = _run(method, queries, **extra)
-            held = [_holds(answer, gold) for (answer, _), gold in zip(results, golds, strict=True)]
-            low, high = wilson(sum(held), len(held))
-            took = (time.perf_counter() - began) / len(held)
-            print(
-                f"{retriever:6} {name:28} {sum(held):3} of {len(held)} [{low:.0%}, {high:.0%}]  {took:.2f} s/question"
-            )
+            hits = [_contains(answer, gold) for (answer, _), gold in zip(results, golds, strict=True)]
+            low, high = wilson(sum(hits), len(hits))
+            seconds = (time.perf_counter() - began) / len(hits)
+            share = f"{sum(hits):3} of {len(hits)} [{low:.0%}, {high:.0%}]"
+            print(f"{retriever:6} {name:28} {share}  {seconds:.2f} s/question")
 
 
 def _run(method: Any, queries: list[Query], retriever: str, retriever_options: dict[str, Any] | None = None) -> Any:
@@ -102,7 +101,7 @@ def _rows(task: str, data_files: str | None) -> list[dict[str, Any]]:
     return [row for row in rows if row["question_type"] != "false_premise"]
 
 
-def _holds(answer: Answer, golds: list[str]) -> bool:
+def _contains(answer: Answer, golds: list[str]) -> bool:
     texts = [normalise(text) for text in (*(passage.text for passage in answer.passages), *answer.notes)]
     return any(has_words(text, gold) for text in texts for gold in golds)
 

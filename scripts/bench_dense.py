@@ -1,11 +1,11 @@
-"""Documents and queries a second of the dense retriever beside sentence-transformers called plainly, in one run.
+"""Documents and queries per CPU second of the dense retriever, compared with sentence-transformers.
 
     python scripts/bench_dense.py ruleqa_i --documents 2000 --queries 500
 
-Plainly is ``SentenceTransformer(folder).encode(texts)`` with its defaults (float32, batches of 32), and for a search
-the product of all vectors and numpy's argpartition. Ours encodes documents in float32 and in bfloat16; both search over
-the same documents, the encoding of the queries included. Engines take turns and the best of the rounds counts; CPU
-seconds are counted, which other processes disturb least.
+The comparison uses ``SentenceTransformer(folder).encode(texts)`` with its defaults (float32, batches of 32); its search
+is the product of all vectors and numpy's argpartition. Ours encodes documents in float32 and in bfloat16. Both search
+the same documents, and the time includes the encoding of the queries. The engines take turns and the best round counts.
+CPU seconds are used, because other processes affect them least.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--queries", type=int, default=500)
-    given = parser.parse_args()
-    corpus = open_corpus(build(given.task))
+    options = parser.parse_args()
+    corpus = open_corpus(build(options.task))
     rng = np.random.default_rng(0)
-    texts = [corpus.texts[row] for row in rng.permutation(len(corpus))[: given.documents]]
-    queries = _queries(corpus, rng, given.queries)
-    _encoding(given.model, texts)
-    _searching(given.model, texts, queries)
+    texts = [corpus.texts[row] for row in rng.permutation(len(corpus))[: options.documents]]
+    queries = _queries(corpus, rng, options.queries)
+    _encoding(options.model, texts)
+    _searching(options.model, texts, queries)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 def _queries(corpus: Corpus, rng: Any, n: int) -> list[str]:
     assert corpus.folder is not None
-    asked = pq.read_table(corpus.folder / "queries.parquet")["text"].to_pylist()
-    return [asked[i] for i in rng.permutation(len(asked))[:n]]
+    texts = pq.read_table(corpus.folder / "queries.parquet")["text"].to_pylist()
+    return [texts[i] for i in rng.permutation(len(texts))[:n]]
 
 
 def _encoding(model: str, texts: list[str]) -> None:
@@ -59,11 +59,12 @@ def _encoding(model: str, texts: list[str]) -> None:
     plain = SentenceTransformer(str(tower.checkpoint.folder))
     encoders = {dtype: Encoder(tower, dtype=dtype) for dtype in ("float32", "bfloat16")}
     engines: dict[str, Callable[[], Any]] = {"sentence-transformers": lambda: plain.encode(texts)}
-    engines |= {f"ours, {name}": lambda made=made: made.encode(texts) for name, made in encoders.items()}
+    engines |= {f"ours, {name}": lambda encoder=encoder: encoder.encode(texts) for name, encoder in encoders.items()}
     reference = plain.encode(texts)
     reference /= np.linalg.norm(reference, axis=1, keepdims=True)
-    for name, made in encoders.items():
-        print(f"least cosine of ours, {name}, with it: {(made.encode(texts) * reference).sum(1).min():.6f}")
+    for name, encoder in encoders.items():
+        cosines = (encoder.encode(texts) * reference).sum(1)
+        print(f"minimum cosine of ours, {name}, with sentence-transformers: {cosines.min():.6f}")
     _table("documents", engines, len(texts))
 
 
@@ -71,30 +72,30 @@ def _searching(model: str, texts: list[str], queries: list[str]) -> None:
     from sentence_transformers import SentenceTransformer
 
     tower, documents = towers(model, None, None, Overrides())
-    plain, made = SentenceTransformer(str(tower.checkpoint.folder)), Encoder(tower)
+    plain, encoder = SentenceTransformer(str(tower.checkpoint.folder)), Encoder(tower)
     vectors = Encoder(documents, dtype="bfloat16").encode(texts)
-    kept, candidates = vectors.astype(np.float16), nearest.flat(vectors.astype(np.float16))
+    stored, candidates = vectors.astype(np.float16), nearest.flat(vectors.astype(np.float16))
 
     def theirs() -> Any:
         scores = plain.encode(queries) @ vectors.T
         return np.argpartition(-scores, K, axis=1)[:, :K]
 
     def ours() -> Any:
-        return nearest.search(kept, candidates, made.encode(queries), K, exact=True)
+        return nearest.search(stored, candidates, encoder.encode(queries), K, exact=True)
 
     _table("queries", {"sentence-transformers": theirs, "ours": ours}, len(queries))
 
 
-def _table(what: str, engines: dict[str, Callable[[], Any]], n: int) -> None:
+def _table(unit: str, engines: dict[str, Callable[[], Any]], n: int) -> None:
     best = dict.fromkeys(engines, float("inf"))
     for _ in range(ROUNDS):
-        for name, run in engines.items():
+        for name, engine in engines.items():
             began = time.process_time()
-            run()
+            engine()
             best[name] = min(best[name], time.process_time() - began)
     peer = best["sentence-transformers"]
     for name, seconds in best.items():
-        print(f"{what:10}{name:24}{n / seconds:>8.0f} a CPU second   {peer / seconds:.2f} times its speed")
+        print(f"{unit:10}{name:24}{n / seconds:>8.0f} per CPU second   {peer / seconds:.2f} x sentence-transformers")
 
 
 if __name__ == "__main__":

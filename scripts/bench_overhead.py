@@ -1,9 +1,9 @@
-"""What the harness costs over the raw generator: rulerag_icl on ruleqa_demo against lm_eval's hf model on its prompts.
+"""Overhead of the harness: rulerag_icl on ruleqa_demo, compared with lm_eval's hf model on the same prompts.
 
     python scripts/bench_overhead.py --limit 200
 
-Both use the embedded checkpoint with the same batch size in one process, after a warm-up, and take turns. Prints the
-seconds of each and their ratio, and how many answers are equal.
+Both use the embedded checkpoint with the same batch size in one process, after a warm-up, and take turns. The output is
+the seconds of both, their ratio, and the number of equal answers.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def questions(limit: int) -> list[Query]:
 
 
 def ours(generator: LMGenerator, queries: list[Query], journal: Path) -> tuple[float, list[Any]]:
-    """Seconds of a whole run, rules, retrieval and journal included, and its results."""
+    """Seconds of a whole run, including rules, retrieval and journal; and its results."""
     began = time.perf_counter()
     results = Engine(Corpora(), generator, Journal(journal)).run(rulerag_icl, queries)
     return time.perf_counter() - began, results
 
 
 def raw(generator: LMGenerator, prompts: list[str]) -> tuple[float, list[str]]:
-    """Seconds of lm_eval's model on the same prompts, and its answers."""
+    """Seconds of lm_eval's model on the same prompts; and its answers."""
     options = {"until": ["\n"], "max_gen_toks": 32}
     requests = [Instance("generate_until", {}, (prompt, options), 0) for prompt in prompts]
     began = time.perf_counter()
@@ -57,20 +57,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    generator, queries = LMGenerator(ModelSpec()), questions(given.limit)
+    options = parser.parse_args()
+    generator, queries = LMGenerator(ModelSpec()), questions(options.limit)
     times: dict[str, list[float]] = {"harness": [], "raw": []}
     with tempfile.TemporaryDirectory() as folder:
         _, results = ours(generator, queries, Path(folder) / "warm.sqlite")
         prompts = [next(s.request for s in trace.steps if s.ask == "Generate") for _, trace in results]
-        for i in range(given.rounds):
+        for i in range(options.rounds):
             seconds, results = ours(generator, queries, Path(folder) / f"{i}.sqlite")
             times["harness"].append(seconds)
             seconds, answers = raw(generator, prompts)
             times["raw"].append(seconds)
     equal = sum(answer.text == text.strip() for (answer, _), text in zip(results, answers, strict=True))
     harness, plain = (statistics.median(times[name]) for name in ("harness", "raw"))
-    print(f"{len(prompts)} prompts, {given.rounds} rounds, medians; {equal} of {len(prompts)} answers are equal")
+    print(f"{len(prompts)} prompts, {options.rounds} rounds, medians; {equal} of {len(prompts)} answers are equal")
     print(f"harness (rules, BM25, prompts, journal, generation)  {harness:7.2f} s")
     print(f"lm_eval's hf model on the same prompts               {plain:7.2f} s")
     print(f"ratio                                                {harness / plain:7.3f}")

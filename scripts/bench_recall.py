@@ -1,10 +1,10 @@
-"""Object recall@k of BM25 on RuleQA: without rules, with rules, and with every control. Prints one table a set.
+"""Object recall@k of BM25 on RuleQA: without rules, with rules, and with every control. Prints one table per set.
 
     python scripts/bench_recall.py ruleqa_i ruleqa_f --k 10 --rules 3
 
-A question counts when a gold answer is the object of one of the first k documents. ``pooled`` counts over the whole
-union, whose mean size stands beside it. A row names the rules and how each is added to the question's words: the whole
-rule, as in the paper, its body alone, or the body put in place of the head.
+A question is a hit if a gold answer is the object of one of the first k documents. ``pooled`` uses the whole union; its
+mean size is printed too. A row says which rules are used and how they are joined to the question: the whole rule, as in
+the paper; its body; or its body in place of its head.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--rules", type=int, default=3)
     parser.add_argument("--hard", action="store_true", help="all rule_required queries instead of Q")
-    given = parser.parse_args()
-    for task in given.tasks:
-        bench(task, given.k, given.rules, given.hard)
+    options = parser.parse_args()
+    for task in options.tasks:
+        bench(task, options.k, options.rules, options.hard)
 
 
 def bench(task: str, k: int, n: int, hard: bool) -> None:
-    """Print one set's table."""
+    """Print the table of one set."""
     corpus = open_corpus(_build(task))
     assert corpus.folder is not None
     rows = pq.read_table(corpus.folder / "queries.parquet").to_pylist()
@@ -56,15 +56,15 @@ def bench(task: str, k: int, n: int, hard: bool) -> None:
     print(f"\n{task}: {len(corpus)} documents, {len(rows)} queries, k={k}, {n} rules; {_recognised(bank, rows)}")
     print(f"{'':32}" + "".join(f"{name:>16}" for name in SLICES) + f"{'pooled all':>14}{'documents':>11}")
 
-    def line(name: str, asked: list[list[str]], merge: Merge) -> None:
-        found = iter(retriever.search([text for texts in asked for text in texts], k))
-        lists = [[[corpus.passage(*hit) for hit in next(found)] for _ in texts] for texts in asked]
+    def line(name: str, requests: list[list[str]], merge: Merge) -> None:
+        rankings = iter(retriever.search([text for texts in requests for text in texts], k))
+        lists = [[[corpus.passage(*hit) for hit in next(rankings)] for _ in texts] for texts in requests]
         _print(name, rows, [merge(ranked) for ranked in lists], k)
 
     line("no rules", [[row["text"]] for row in rows], round_robin)
     unguided = [list(variants(row["text"], n)) for row in rows]
     line("no rules, variants fused", unguided, reciprocal_rank)
-    line("no rules, variants in turn", unguided, round_robin)
+    line("no rules, variants round robin", unguided, round_robin)
     for control in CONTROLS:
         chosen = [bank.match(row["text"], n, control=control, gold=row["answers"]) for row in rows]
         for name, form in FORMS.items() if control == "selected" else list(FORMS.items())[:2]:
@@ -72,14 +72,14 @@ def bench(task: str, k: int, n: int, hard: bool) -> None:
             line(f"{control}: {name}", guided, round_robin)
             if control == "selected":
                 own = [[row["text"], *texts[: n - 1]] for row, texts in zip(rows, guided, strict=True)]
-                line("  question + one rule less", own, round_robin)
+                line("  question + one rule fewer", own, round_robin)
 
 
 def _recognised(bank: RuleBank, rows: Sequence[dict[str, Any]]) -> str:
     """How often the bank recognises the subject and the relation of a question."""
-    found = [bank.recognise(row["text"]) for row in rows]
-    subjects = [one.subject == row["subject"] for one, row in zip(found, rows, strict=True)]
-    relations = [one.relation == row["relation"] for one, row in zip(found, rows, strict=True)]
+    recognised = [bank.recognise(row["text"]) for row in rows]
+    subjects = [text.subject == row["subject"] for text, row in zip(recognised, rows, strict=True)]
+    relations = [text.relation == row["relation"] for text, row in zip(recognised, rows, strict=True)]
     both = [subject and relation for subject, relation in zip(subjects, relations, strict=True)]
     shares = {"subject": subjects, "relation": relations, "both": both}
     return "recognised " + ", ".join(f"{name} {sum(hits) / max(len(hits), 1):.3f}" for name, hits in shares.items())

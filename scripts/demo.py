@@ -1,6 +1,6 @@
-"""The demo: four methods on the embedded benchmark, compared. Every command it runs is printed, to be copied.
+"""The demo: compares four methods on the embedded benchmark. Prints every command that it runs.
 
-Needs no network and no GPU; ends with one table.
+Needs no network and no GPU. The last output is one table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ METHODS = ("rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft")
 
 
 def run(*command: str) -> None:
-    """Show a command, run it with this Python's scripts, and stop the demo if it fails."""
+    """Print a command, run it with this Python's scripts, and stop the demo if it fails."""
     print(f"\n$ {' '.join(command)}", flush=True)
     done = subprocess.run([str(Path(sys.executable).parent / command[0]), *command[1:]], check=False)
     if done.returncode:
@@ -26,7 +26,7 @@ def main() -> None:
     """Run each method on ruleqa_demo, then the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", default="demo_results", help="folder of the runs (default: %(default)s)")
-    parser.add_argument("--limit", help="only the first N questions of each run")
+    parser.add_argument("--limit", help="use only the first N questions")
     options = parser.parse_args()
     began = time.perf_counter()
     output = Path(options.output) / time.strftime("%Y%m%d-%H%M%S")

@@ -1,9 +1,9 @@
-"""Keeps the pages of reproduced tables in ``leaderboards/reproduced`` and prints the README's summary of their claims.
+"""Copies the pages of reproduced tables to ``leaderboards/reproduced`` and prints the table of claims for RESULTS.md.
 
     lm-eval-rag reproduce rulerag_figure5
     python scripts/reproduced.py reproduced/rulerag_figure5 ...
 
-A claim holds vs all controls only where every control was run.
+"Holds vs all controls" needs every control to have been run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _claim(claim: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> Iterable[list[str]]:
-    """One line for each score that a claim was tested by."""
+    """One line per score that the claim was tested on."""
     tests = list(tests)
     for metric in dict.fromkeys(test["metric"] for test in tests):
         sets: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}

@@ -1,9 +1,9 @@
-"""The results of RESULTS.md: runs every row through lm_eval, then prints its tables in Markdown.
+"""Runs every row of RESULTS.md's first tables with lm_eval, then prints the tables in Markdown.
 
     python scripts/results.py --output runs
 
-A row that has run already is not run again. ``generator=dummy`` is lm_eval's own dummy model, for rows that are about
-retrieval alone. Seconds and peak memory are those of the whole lm_eval command, all its tasks together.
+A finished row is not run again. ``generator=dummy`` is lm_eval's dummy model, for rows about retrieval only. Seconds
+and peak memory are those of the whole lm_eval command with all its tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTROLS = ("random", "shuffled", "oracle")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run: its name in the tables, the model and its arguments, and the tasks."""
+    """One run: its name in the tables, the model with its arguments, and the tasks."""
 
     name: str
     model: str
@@ -39,14 +39,14 @@ class Row:
 
     @property
     def folder(self) -> str:
-        """Where its results go."""
+        """Folder of its results."""
         return "-".join([self.model, *self.arguments.replace(",", "-").split("=")]).replace("/", "_").strip("-")
 
 
 def _guided(join: str, name: str) -> list[Row]:
-    told = "" if join == "rule" else f",join={join}"
-    rows = [Row(name, "rulerag_icl", f"generator=dummy{told}")]
-    return rows + [Row(f"- {c} rules", "rulerag_icl", f"generator=dummy{told},rules={c}") for c in CONTROLS]
+    suffix = "" if join == "rule" else f",join={join}"
+    rows = [Row(name, "rulerag_icl", f"generator=dummy{suffix}")]
+    return rows + [Row(f"- {c} rules", "rulerag_icl", f"generator=dummy{suffix},rules={c}") for c in CONTROLS]
 
 
 RETRIEVAL = [
@@ -63,7 +63,7 @@ GENERATION = [
     Row("rulerag_icl", "rulerag_icl", "", SETS[:1]),
     Row("- random rules", "rulerag_icl", "rules=random", SETS[:1]),
     Row("rulerag_icl join=replace", "rulerag_icl", "join=replace", SETS[:1]),
-    Row("standard_rag, both halves of rulerag_ft", "standard_rag", FT, SETS[:1]),
+    Row("standard_rag, retriever and generator of rulerag_ft", "standard_rag", FT, SETS[:1]),
     Row("rulerag_ft", "rulerag_ft", "", SETS),
     Row("- random rules", "rulerag_ft", "rules=random", SETS[:1]),
     Row("- shuffled rules", "rulerag_ft", "rules=shuffled", SETS[:1]),
@@ -73,8 +73,8 @@ UNPOOLED = ("n_queries", "shuffled", "oracle")
 POOLED = [row for row in RETRIEVAL if not any(word in row.arguments for word in UNPOOLED)]
 
 
-def run(row: Row, output: Path) -> None:
-    """Run one row unless its cost is on record, which is written last."""
+def run_row(row: Row, output: Path) -> None:
+    """Run one row, unless its cost file exists, which is written last."""
     folder = output / row.folder
     if (folder / "cost.json").is_file():
         return
@@ -95,16 +95,16 @@ def run(row: Row, output: Path) -> None:
 
 
 def read(rows: Iterable[Row], output: Path) -> dict[tuple[str, str], RunReport]:
-    """(folder of a row, task) -> its report, with slices of every score the tables show."""
-    found: dict[tuple[str, str], RunReport] = {}
+    """(folder of a row, task) -> its report, with slices of every score in the tables."""
+    by_folder: dict[tuple[str, str], RunReport] = {}
     for row in rows:
         reports: list[TaskReport] = build(read_runs([output / row.folder]), metrics=("em", "recall@10", "token_f1"))
-        found |= {(row.folder, report.task): report.runs[0] for report in reports}
-    return found
+        by_folder |= {(row.folder, report.task): report.runs[0] for report in reports}
+    return by_folder
 
 
 def cell(interval: Interval | None) -> str:
-    """Percent with its 95 % interval."""
+    """A percentage with its 95 % interval."""
     if interval is None:
         return ""
     mean = f"{100 * interval.mean:.1f}"
@@ -121,24 +121,24 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 
 
 def main() -> None:
-    """Run what is missing, then print the tables."""
+    """Run the missing rows, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=Path("runs"))
     parser.add_argument("--only", choices=("retrieval", "generation"), help="run these rows, print no tables")
-    parser.add_argument("--sets", default="iywfn", help="letters of the sets, for a look at some")
-    given = parser.parse_args()
+    parser.add_argument("--sets", default="iywfn", help="letters of the sets to run (default: iywfn)")
+    options = parser.parse_args()
     rows = list({row.folder: row for row in (*RETRIEVAL, *VOTE, *GENERATION)}.values())
-    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[given.only]
+    wanted = {None: rows, "retrieval": [*RETRIEVAL, *VOTE], "generation": GENERATION}[options.only]
     for row in wanted:
-        if tasks := tuple(task for task in row.tasks if task.removeprefix("ruleqa_")[0] in given.sets):
-            run(replace(row, tasks=tasks), given.output)
-    if given.only:
+        if tasks := tuple(task for task in row.tasks if task.removeprefix("ruleqa_")[0] in options.sets):
+            run_row(replace(row, tasks=tasks), options.output)
+    if options.only:
         return
-    found = read(rows, given.output)
-    costs = {row.folder: json.loads((given.output / row.folder / "cost.json").read_text()) for row in rows}
+    reports = read(rows, options.output)
+    costs = {row.folder: json.loads((options.output / row.folder / "cost.json").read_text()) for row in rows}
 
     def line(row: Row, tasks: Iterable[str], of: Callable[[RunReport], Interval | None]) -> list[str]:
-        return [row.name, *(cell(of(found[row.folder, task])) for task in tasks)]
+        return [row.name, *(cell(of(reports[row.folder, task])) for task in tasks)]
 
     print("recall@10 over all questions\n")
     lines = [line(row, SETS, lambda report: report.scores.get("recall@10")) for row in RETRIEVAL]
@@ -147,7 +147,7 @@ def main() -> None:
     lines = []
     for row in POOLED:
         pooled = line(row, SETS, lambda report: report.scores.get("pooled_recall_contains"))
-        counts = [found[row.folder, task].scores["pooled_documents"].mean for task in SETS]
+        counts = [reports[row.folder, task].scores["pooled_documents"].mean for task in SETS]
         lines.append([row.name, *(f"{text} in {n:.0f}" for text, n in zip(pooled[1:], counts, strict=True))])
     print(table(["", *SETS], lines))
     print("recall@10 over every rule_required question\n")
@@ -156,18 +156,18 @@ def main() -> None:
     print("em of rule_vote\n")
     print(table(["", *SETS], [line(row, SETS, lambda report: report.scores.get("em")) for row in VOTE]))
     head = ["", "em", *(f"em, {name}" for name in SLICES), "token_f1", "crag_score"]
-    vote = [[task, *_scores(found[VOTE[0].folder, task])] for task in (*SETS, *HARD)]
+    vote = [[task, *_scores(reports[VOTE[0].folder, task])] for task in (*SETS, *HARD)]
     print(table(head, vote))
-    tuned = [[task, *_scores(found["rulerag_ft", task])] for task in SETS]
+    tuned = [[task, *_scores(reports["rulerag_ft", task])] for task in SETS]
     print("rulerag_ft\n")
     print(table(head, tuned))
     print("RuleQA-I with the embedded generators\n")
-    made = [
-        [row.name, *_scores(found[row.folder, SETS[0]]), _cost(costs[row.folder]) if len(row.tasks) == 1 else ""]
+    generation = [
+        [row.name, *_scores(reports[row.folder, SETS[0]]), _cost(costs[row.folder]) if len(row.tasks) == 1 else ""]
         for row in GENERATION
     ]
-    print(table([*head, "time, peak memory"], made))
-    print("seconds and peak memory of each command\n")
+    print(table([*head, "time, peak memory"], generation))
+    print("seconds and peak memory per command\n")
     print(
         table(
             ["", "tasks", "cost"],

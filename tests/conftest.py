@@ -1,9 +1,16 @@
 """What all tests share: few threads, no hub, one data folder for the session, the mirror of the upstream files."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,16 +23,37 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMB
     os.environ.setdefault(name, "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # servers of tests are asked directly
 os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
 if BESIDE.is_dir():
     os.environ.setdefault("LM_EVAL_RAG_MIRROR", str(BESIDE))
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's own temporary folder, the same for all its processes (``pytest -n``)."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's data folder: $LM_EVAL_RAG_CACHE where it is given, else a temporary one."""
-    given = os.environ.setdefault("LM_EVAL_RAG_CACHE", str(tmp_path_factory.mktemp("cache")))
-    return Path(given)
+def cache(run_folder: Path) -> Path:
+    """The run's data folder: $LM_EVAL_RAG_CACHE where it is given, else a temporary one."""
+    folder = Path(os.environ.setdefault("LM_EVAL_RAG_CACHE", str(run_folder / "cache")))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def once(run_folder: Path) -> Callable[[str, Callable[[], Any]], Any]:
+    """``once(name, make)``: of the run's processes one makes it and the others wait, then find it made."""
+    from filelock import FileLock
+
+    def once(name: str, make: Callable[[], Any]) -> Any:
+        with FileLock(run_folder / f"{name}.lock"):
+            return make()
+
+    return once
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +75,14 @@ def one_torch_thread() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def undescribed() -> Iterator[None]:
+    """From here on, runs of lm_eval in this process do not describe the machine, which takes processes and seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -81,3 +117,53 @@ def little_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
         transformers.LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def stubborn_llama(little_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a ``generation_config.json`` that would sample five tokens, whatever it is asked for."""
+    from transformers import GenerationConfig
+
+    folder = tmp_path_factory.mktemp("stubborn") / "llama"
+    shutil.copytree(little_llama, folder)
+    GenerationConfig(
+        max_new_tokens=5, do_sample=True, temperature=1.7, top_k=50, bos_token_id=1, eos_token_id=2, pad_token_id=0
+    ).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL, up to ``/v1``, of ``transformers serve``: for the model whose folder a request names."""
+    pytest.importorskip("fastapi", reason="needs transformers[serving]")
+    pytest.importorskip("uvicorn", reason="needs transformers[serving]")
+    port, log = _free_port(), tmp_path_factory.mktemp("serve") / "log"
+    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said)
+    try:
+        _wait(f"http://127.0.0.1:{port}/health", process, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise AssertionError(f"transformers serve does not answer: {log.read_text()[-2000:]}")

@@ -2,8 +2,10 @@
 
 import importlib.util
 import pickle
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -284,14 +286,31 @@ def test_another_task_manager_is_left_alone_or_served_slowly(folders: Folders) -
     assert Foreign.__init__ is stock
 
 
-def test_no_name_of_ours_is_one_of_lm_evals() -> None:
+def test_no_name_of_ours_is_one_of_lm_evals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lm-eval's 14,000 files those alone are parsed that hold one of our names as a word, or hellaswag."""
+    import lm_eval.tasks
     from lm_eval.tasks import TaskManager
     from lm_eval.tasks._index import TaskIndex
 
     ours = TaskIndex.build([_register.tasks_folder()])
     assert "ruleqa_demo" in ours
+    theirs = Path(lm_eval.tasks.__file__).parent
+    named = re.compile(rf"\b(?:{'|'.join(ours)})\b".encode())
+    find, sizes = TaskIndex._iter_yaml_files, []
+
+    def mentioning(root: Path) -> Iterator[Path]:
+        files = list(find(root))
+        sizes.append(len(files))
+        for file in files:
+            text = file.read_bytes()
+            if root != theirs or named.search(text) or b"task: hellaswag\n" in text:
+                yield file
+
+    monkeypatch.setattr(TaskIndex, "_iter_yaml_files", staticmethod(mentioning))
+    included = [file for file in theirs.rglob("*") if file.is_file() and file.suffix in ("", ".yml", ".json")]
+    assert not [file for file in included if named.search(file.read_bytes())]  # else parse what includes them, too
     every = TaskManager(include_path=None).task_index
-    assert "hellaswag" in every
+    assert "hellaswag" in every and max(sizes) > 10_000
     for name, entry in ours.items():
         assert (every[name].yaml_path, every[name].tags) == (entry.yaml_path, entry.tags)
 

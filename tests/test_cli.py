@@ -173,21 +173,44 @@ TaskIndex._iter_yaml_files = staticmethod(lambda root: parsed.append(str(root)) 
     assert json.loads(done.stdout.splitlines()[-1]) == [[str(tasks_folder())], []]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "kk=10"), "'kk'"),
-        (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "k=0"), "k=0"),
-        (("--tasks", "ruleqa_demo", "--model", "rule_votes"), "Did you mean 'rule_vote'"),
-        ((*DEMO, "--use_cache", "answers"), "journal"),
-    ],
-)
-def test_bad_input_ends_lm_eval_in_one_message(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = lm_eval(*arguments, folder=tmp_path)  # lm_eval makes the file of --use_cache before it asks the model
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr and "Traceback" not in done.stdout
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("lm-eval-rag: ") and said in last
+BAD_INPUT = [
+    (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "k=0"), "k=0"),
+    (("--tasks", "ruleqa_demo", "--model", "rule_votes"), "Did you mean 'rule_vote'"),
+    ((*DEMO, "--use_cache", "answers"), "journal"),
+    (("--tasks", "ruleqa_demo", "--model", "rule_vote", "--model_args", "kk=10"), "'kk'"),
+]
+EVERY_BUT_THE_LAST = """
+import contextlib, io, json, sys
+from lm_eval.__main__ import cli_evaluate
+for arguments in json.loads(sys.argv[1])[:-1]:
+    sys.argv[1:], out, err = arguments, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli_evaluate()
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+sys.argv[1:] = %r
+"""
+
+
+def test_bad_input_ends_lm_eval_in_one_message(tmp_path: Path) -> None:
+    """One process, since each start takes seconds: the last input ends it as it ends a user's."""
+    given = [list(arguments) for arguments, _ in BAD_INPUT]
+    start = "import lm_eval_rag._autoload as a; a.install()"
+    done = lm_eval(
+        json.dumps(given),
+        before=f"{start}\n{EVERY_BUT_THE_LAST % given[-1]}",
+        folder=tmp_path,  # lm_eval makes the file of --use_cache before it asks the model
+    )
+    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    ends.append([done.returncode, done.stdout, done.stderr])
+    for (arguments, said), (status, out, err) in zip(BAD_INPUT, ends, strict=True):
+        assert status == 2, (arguments, err)
+        assert "Traceback" not in err and "Traceback" not in out
+        last = err.splitlines()[-1]
+        assert last.startswith("lm-eval-rag: ") and said in last
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Calculations: quicker than the journal would be, so the journal is not asked."""
+"""Calculations; they are faster than the journal, so the journal is not used."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from lm_eval_rag.harness.core.types import Query, Step
 
 @dataclass(frozen=True, slots=True)
 class CalculateBackend:
-    """Serves Calculate; what is refused is a reply with the reason, and a step of the trace."""
+    """Serves Calculate; a refused expression is a reply with the reason, and a step of the trace."""
 
     batch: int = 4096
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Calculate]]) -> list[Served | CallError]:
-        """The value of each expression, or why it has none."""
+        """The value of each expression, or why it was refused."""
         return [_served(ask.expression) for _, ask in asked]
 
 
 def _served(expression: str) -> Served:
     began = perf_counter()
     try:
-        found = Calculation(expression, written(calculate(expression)))
-        told = found.value
+        result = Calculation(expression, written(calculate(expression)))
+        shown = result.value
     except CalculationError as error:
-        found, told = Calculation(expression, refused=error.reason), f"refused: {error}"
-    return Served(found, Step("Calculate", expression[:1000], told, seconds=perf_counter() - began))
+        result, shown = Calculation(expression, refused=error.reason), f"refused: {error}"
+    return Served(result, Step("Calculate", expression[:1000], shown, seconds=perf_counter() - began))

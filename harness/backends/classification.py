@@ -20,7 +20,6 @@ class ClassifyBackend:
 
     journal: Journal
     batch: int = 512
-    costly: bool = False
     _models: dict[str, Attributes] = field(default_factory=dict)
 
     def serve(self, asked: Sequence[tuple[Query, Classify]]) -> list[Served | CallError]:

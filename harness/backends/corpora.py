@@ -94,7 +94,6 @@ class RetrieveBackend:
     corpora: Corpora
     journal: Journal
     batch: int = 512
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Retrieve]]) -> list[Served | CallError]:
         """The passages of each ask; queries over one corpus are searched together."""
@@ -153,7 +152,6 @@ class RulesBackend:
     corpora: Corpora
     gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
     batch: int = 4096
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, MatchRules]]) -> list[Served | CallError]:
         """The rules of each ask, best first."""
@@ -181,7 +179,6 @@ class ExamplesBackend:
 
     corpora: Corpora
     batch: int = 4096
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Examples]]) -> list[Served | CallError]:
         """The worked examples of each ask."""

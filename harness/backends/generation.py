@@ -1,50 +1,84 @@
-"""The costly asks: continuations and log-probabilities of a generator, through the journal."""
+"""The asks of a generator: continuations and log-probabilities, each through the journal when its reply arrives."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
+from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.core.types import Query, Step
-from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream
+from lm_eval_rag.harness.generators.batched import stream_of
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 
+NO_TEXT = {  # how a continuation without text ended -> why there is none, and what to do
+    "length": "the reply was truncated before any text; give more tokens, --gen_kwargs max_gen_toks=N",
+    "content_filter": "the server's content filter withheld the reply",
+}
 
-@dataclass(frozen=True, slots=True)
-class GenerateBackend:
+
+@dataclass(slots=True)
+class _Streaming:
+    """A generator's stream, opened with the first ask and closed with the run."""
+
+    generator: Generator
+    _stream: Stream | None = field(default=None, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    @property
+    def gather(self) -> int:
+        """As many asks as one batch of the generator holds; 0 for a server, which takes each at once."""
+        return 0 if getattr(self.generator, "is_remote", False) else self.generator.batch
+
+    async def open(self) -> Stream:
+        """The stream; a model is loaded in a thread, so that an interrupt need not wait for it."""
+        async with self._opening:
+            if self._stream is None:
+                load = getattr(self.generator, "load", None)
+                if load is not None:
+                    await Workers().call(load)
+                self._stream = stream_of(self.generator)
+        return self._stream
+
+    async def close(self) -> None:
+        """Close it, if it was opened."""
+        if self._stream is not None:
+            await self._stream.close()
+            self._stream = None
+
+
+@dataclass(slots=True)
+class GenerateBackend(_Streaming):
     """Serves Generate.
 
     Args:
+        journal: Keeps every reply as it arrives.
         decoding: What an ask that leaves it open gets: the task's ``until``, ``max_gen_toks`` and temperature.
         limit: The most tokens of a prompt (``max_prompt_tokens``).
     """
 
-    generator: Generator
-    journal: Journal
+    journal: Journal = field(default_factory=lambda: Journal(None))
     decoding: Decoding = field(default_factory=Decoding)
     limit: int | None = None
-    costly: bool = True
 
-    @property
-    def batch(self) -> int:
-        """As many as the generator likes at once."""
-        return self.generator.batch
-
-    def serve(self, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
-        """The samples of each ask, as a tuple of texts."""
-        groups: dict[Decoding, list[int]] = defaultdict(list)
-        for i, (_, ask) in enumerate(asked):
-            groups[self._decoding(ask)].append(i)
-        served: dict[int, Served | CallError] = {}
-        for decoding, positions in groups.items():
-            served |= zip(positions, self._generate(decoding, [asked[i] for i in positions]), strict=True)
-        return [served[i] for i in range(len(asked))]
+    async def answer(self, query: Query, ask: Generate) -> Served | CallError:
+        """The samples of an ask, as a tuple of texts."""
+        stream, decoding = await self.open(), self._decoding(ask)
+        fitted = fit(ask.prompt, self.generator, decoding.max_tokens, self.limit)
+        if isinstance(fitted, CallError):
+            return fitted
+        first = query.repeat * ask.n if decoding.temperature > 0 else 0  # repeat r starts at sample r * n
+        samples = range(first, first + ask.n)
+        replies = await asyncio.gather(*(self._sample(stream, fitted.text, decoding, sample) for sample in samples))
+        for reply in replies:
+            if isinstance(reply, CallError):
+                return reply
+        return self._served(fitted, [reply for reply in replies if isinstance(reply, Reply)])
 
     def _decoding(self, ask: Generate) -> Decoding:
         return Decoding(
@@ -53,98 +87,69 @@ class GenerateBackend:
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
         )
 
-    def _generate(self, decoding: Decoding, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
-        fitted = [fit(ask.prompt, self.generator, decoding.max_tokens, self.limit) for _, ask in asked]
-        flat = [
-            (i, fit_, draw)
-            for i, ((query, ask), fit_) in enumerate(zip(asked, fitted, strict=True))
-            if isinstance(fit_, Fitted)
-            for draw in _draws(query, ask, decoding)
-        ]
-        request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature]
-        fingerprint = self.generator.fingerprint
-        calls = [Call(fingerprint, [*request, fit_.text], draw) for _, fit_, draw in flat]
+    async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:
+        request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
 
-        def compute(positions: list[int]) -> Sequence[Any]:
-            prompts, draws = [flat[p][1].text for p in positions], [flat[p][2] for p in positions]
-            return self.generator.generate(prompts, decoding, draws)
+        async def compute() -> tuple[object, float] | CallError:
+            completion = await stream.generate(prompt, decoding, sample)
+            return completion if isinstance(completion, CallError) else (completion.to_json(), completion.seconds)
 
-        replies: dict[int, list[Reply | CallError]] = defaultdict(list)
-        for (i, _, _), reply in zip(flat, self.journal.serve(calls, compute, self.batch), strict=True):
-            replies[i].append(reply)
-        return [self._served(fit_, replies[i]) for i, fit_ in enumerate(fitted)]
+        return await self.journal.call(Call(self.generator.fingerprint, request, sample), compute)
 
-    def _served(self, fitted: Fitted | CallError, replies: Sequence[Reply | CallError]) -> Served | CallError:
-        if isinstance(fitted, CallError):
-            return fitted
-        for reply in replies:
-            if isinstance(reply, CallError):
-                return reply
-        done = [reply for reply in replies if isinstance(reply, Reply)]
-        texts = tuple(str(reply.value) for reply in done)
+    def _served(self, fitted: Fitted, replies: Sequence[Reply]) -> Served | CallError:
+        completions = [Completion.from_json(reply.value, reply.seconds) for reply in replies]
+        for completion in completions:
+            if not completion.text and completion.finish in NO_TEXT:
+                return CallError(NO_TEXT[completion.finish])
+        texts = tuple(completion.text for completion in completions)
         step = Step(
             "Generate",
             fitted.text,
             "\n".join(texts),
-            seconds=sum(reply.seconds for reply in done),
-            prompt_tokens=fitted.tokens * len(done),
-            completion_tokens=sum(self.generator.count_tokens(text) or 0 for text in texts),
+            seconds=sum(completion.seconds for completion in completions),
+            prompt_tokens=sum(_known(c.prompt_tokens, fitted.tokens) for c in completions),
+            completion_tokens=sum(
+                _known(c.completion_tokens, self.generator.count_tokens(c.text) or 0) for c in completions
+            ),
             dropped_passages=fitted.dropped,
-            journalled=all(reply.journalled for reply in done),
+            journalled=all(reply.journalled for reply in replies),
+            finishes=tuple(completion.finish for completion in completions),
+            thinking="\n".join(completion.thinking for completion in completions if completion.thinking),
         )
         return Served(texts, step)
 
 
-def _draws(query: Query, ask: Generate, decoding: Decoding) -> range:
-    """The numbers of an ask's draws: when sampling, those of a repeated question go on after those before it."""
-    first = query.repeat * ask.n if decoding.temperature > 0 else 0
-    return range(first, first + ask.n)
+def _known(count: int | None, guess: int) -> int:
+    return guess if count is None else count
 
 
-@dataclass(frozen=True, slots=True)
-class LoglikelihoodBackend:
+@dataclass(slots=True)
+class LoglikelihoodBackend(_Streaming):
     """Serves Loglikelihood."""
 
-    generator: Generator
-    journal: Journal
+    journal: Journal = field(default_factory=lambda: Journal(None))
     limit: int | None = None
-    costly: bool = True
 
-    @property
-    def batch(self) -> int:
-        """As many as the generator likes at once."""
-        return self.generator.batch
-
-    def serve(self, asked: Sequence[tuple[Query, Loglikelihood]]) -> list[Served | CallError]:
-        """ln P(continuation | prompt) of each ask."""
-        fitted = []
-        for _, ask in asked:
-            longest = self.generator.count_tokens(ask.continuation) or len(ask.continuation)
-            fitted.append(fit(ask.prompt, self.generator, longest, self.limit))
-        good = [i for i, fit_ in enumerate(fitted) if isinstance(fit_, Fitted)]
-        pairs = [(getattr(fitted[i], "text", ""), asked[i][1].continuation) for i in good]
-        fingerprint = self.generator.fingerprint
-        calls = [Call(fingerprint, ["loglikelihood", *pair]) for pair in pairs]
-
-        def compute(positions: list[int]) -> Sequence[Any]:
-            return self.generator.loglikelihood([pairs[p] for p in positions])
-
-        replies = dict(zip(good, self.journal.serve(calls, compute, self.batch), strict=True))
-        return [_value(fit_, replies.get(i)) for i, fit_ in enumerate(fitted)]
-
-
-def _value(fitted: Fitted | CallError, reply: Reply | CallError | None) -> Served | CallError:
-    if isinstance(fitted, CallError):
-        return fitted
-    if not isinstance(reply, Reply):
-        return reply or CallError("no reply")
-    step = Step(
-        "Loglikelihood",
-        fitted.text,
-        f"{reply.value}",
-        seconds=reply.seconds,
-        prompt_tokens=fitted.tokens,
-        dropped_passages=fitted.dropped,
-        journalled=reply.journalled,
-    )
-    return Served(float(reply.value), step)
+    async def answer(self, query: Query, ask: Loglikelihood) -> Served | CallError:
+        """ln P(continuation | prompt)."""
+        stream = await self.open()
+        longest = self.generator.count_tokens(ask.continuation) or len(ask.continuation)
+        fitted = fit(ask.prompt, self.generator, longest, self.limit)
+        if isinstance(fitted, CallError):
+            return fitted
+        request = ["loglikelihood", fitted.text, ask.continuation]
+        reply = await self.journal.call(
+            Call(self.generator.fingerprint, request), lambda: stream.loglikelihood(fitted.text, ask.continuation)
+        )
+        if isinstance(reply, CallError):
+            return reply
+        step = Step(
+            "Loglikelihood",
+            fitted.text,
+            str(reply.value),
+            seconds=reply.seconds,
+            prompt_tokens=fitted.tokens,
+            dropped_passages=fitted.dropped,
+            journalled=reply.journalled,
+        )
+        return Served(float(reply.value), step)

@@ -79,7 +79,6 @@ class HasGraphBackend:
 
     graphs: Graphs
     batch: int = 4096
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, HasGraph]]) -> list[Served | CallError]:
         """True or False for each query."""
@@ -94,7 +93,6 @@ class LookupBackend:
     graphs: Graphs
     journal: Journal
     batch: int = 64
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Lookup]]) -> list[Served | CallError]:
         """The reply to each call; where the task has no graph, a CallError that says so."""

@@ -24,7 +24,6 @@ class PagesBackend:
 
     corpora: Corpora
     batch: int = 16
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Pages]]) -> list[Served | CallError]:
         """The pages of each query; () for one without."""
@@ -47,7 +46,6 @@ class RankBackend:
     corpora: Corpora
     journal: Journal
     batch: int = 64
-    costly: bool = False
 
     def serve(self, asked: Sequence[tuple[Query, Rank]]) -> list[Served | CallError]:
         """The best texts of each ask."""

@@ -1,4 +1,4 @@
-"""The values that expressions have, and the operators and functions over them, each bounded (see :mod:`.calculate`)."""
+"""The values of expressions, and the operators and functions on them, with limits of size (see :mod:`.calculate`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal, get_args
 
-LARGEST = 1e30  # of any number on the way
-MAX_DIGITS = 12  # that are shown of a number with a fraction
+LARGEST = 1e30  # limit of every intermediate number
+MAX_DIGITS = 12  # of a number with a fraction in the result
 
 Reason = Literal[
     "empty", "too long", "too deep", "not an expression", "unknown name", "wrong type", "division by zero",
@@ -23,7 +23,7 @@ Value = int | float | bool | str | date | timedelta | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """What became of an expression: its value in words, or the reason (of :data:`REASONS`) why it has none."""
+    """The result of an expression: its value as text, or the reason (of :data:`REASONS`) why it was refused."""
 
     expression: str
     value: str = ""
@@ -39,7 +39,7 @@ class CalculationError(ValueError):
 
 
 def written(value: Value) -> str:
-    """A value in words: at most 12 digits where it is not whole, ISO dates, spans in days."""
+    """A value as text: at most 12 digits if it is not whole, ISO dates, time spans in days."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(written, value))}]"
     if isinstance(value, timedelta):
@@ -50,7 +50,7 @@ def written(value: Value) -> str:
 
 
 def bounded(value: Value) -> Value:
-    """The value, unless it is no real number or one above :data:`LARGEST`."""
+    """The value; raises if it is not a real number or exceeds :data:`LARGEST`."""
     if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
         raise CalculationError("no real number")
     if isinstance(value, int | float) and abs(value) > LARGEST:
@@ -59,28 +59,28 @@ def bounded(value: Value) -> Value:
 
 
 def number(value: Value) -> int | float:
-    """The value, unless it is no number; True is none."""
+    """The value; raises if it is not a number. True is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CalculationError("wrong type", f"{type(value).__name__} where a number is needed")
     return value
 
 
 def fit(left: Value, right: Value) -> tuple[Any, Any]:
-    """Both sides of a sign: numbers, or dates and spans as far as Python's own date and timedelta go."""
+    """Both sides of an operator: numbers, or dates and time spans, for which Python's own operators decide."""
     if any(isinstance(side, date | timedelta) for side in (left, right)):
         return left, right
     return number(left), number(right)
 
 
 def power(base: float, exponent: float) -> Value:
-    """The size is told before anything is multiplied: 9**9**9 would never end."""
+    """A power, whose size is checked before it is calculated: 9**9**9 would not end."""
     if base < 0 and not float(exponent).is_integer():
         raise CalculationError("no real number", "a root of a negative number")
     size = abs(base)
     if size and exponent * math.log10(size) > math.log10(LARGEST):
         raise CalculationError("too large", f"above {LARGEST:g}")
     if size > 1 and exponent < 0:
-        base = float(base)  # whole numbers to negative powers would be huge on the way
+        base = float(base)  # a whole number to a negative power would have huge intermediate values
     return bounded(base**exponent)
 
 
@@ -107,10 +107,10 @@ def _sum(parts: Sequence[Value]) -> Value:
 
 
 def _len(parts: Sequence[Value]) -> Value:
-    given = _one(parts, "len")
-    if not isinstance(given, tuple | str):
+    value = _one(parts, "len")
+    if not isinstance(value, tuple | str):
         raise CalculationError("wrong type", "len takes a list or a text")
-    return len(given)
+    return len(value)
 
 
 def _round(parts: Sequence[Value]) -> Value:
@@ -122,12 +122,12 @@ def _round(parts: Sequence[Value]) -> Value:
 
 
 def _abs(parts: Sequence[Value]) -> Value:
-    given = _one(parts, "abs")
-    return abs(given) if isinstance(given, timedelta) else abs(number(given))
+    value = _one(parts, "abs")
+    return abs(value) if isinstance(value, timedelta) else abs(number(value))
 
 
 def _date(parts: Sequence[Value]) -> Value:
-    """``date(2024, 2, 28)`` or ``date("2024-02-28")``; hours and what follows are not read."""
+    """``date(2024, 2, 28)`` or ``date("2024-02-28")``; a time of day is ignored."""
     try:
         if len(parts) == 1 and isinstance(parts[0], str):
             return date.fromisoformat(parts[0].strip()[:10])

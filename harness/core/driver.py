@@ -1,22 +1,28 @@
-"""The driver: runs a method over all questions at once and serves what they ask in batches.
+"""The driver: runs a method over many questions at once and serves what they ask.
 
-Every question is a generator that stops at its next ask. Cheap asks (rules, retrieval, lookups) are served first, so
-that questions which differ in their number of cheap steps still meet in one generation batch.
+Every question is a generator that stops at its next ask. A window of questions is in flight: they start in order and
+finish as they can. Cheap asks (rules, retrieval, lookups) are served in batches, one after the other, in a thread; asks
+of a generator run all at once, and each question goes on as soon as its own reply is there.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Ask
 from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
+from lm_eval_rag.harness.core.loop import Workers, run_async
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 
 Method = Callable[[Query], Plan[Answer]]
+T = TypeVar("T")
+WINDOW = 256  # questions in flight, unless the generator is wider
+REFILL = 3 / 4  # of the window: below it new questions start, so that their cheap asks meet in one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +33,40 @@ class Served:
     step: Step
 
 
-class Backend(Protocol):
-    """Serves one type of ask.
+class BatchBackend(Protocol):
+    """Serves one type of ask in batches, called in a thread.
 
     Attributes:
         batch: The most asks it is given at once.
-        costly: True for generation: such asks wait until no cheap ask is left.
     """
 
     batch: int
-    costly: bool
 
     def serve(self, asked: Sequence[tuple[Query, Any]]) -> Sequence[Served | CallError]:
         """One reply for each (query, ask), in order; a CallError stands for an ask that failed."""
         ...
+
+
+@runtime_checkable
+class StreamBackend(Protocol):
+    """Serves one type of ask as it comes; many calls run at once.
+
+    Attributes:
+        gather: As many asks are worth waiting for while cheap asks are still served; 0 starts each at once.
+    """
+
+    gather: int
+
+    async def answer(self, query: Query, ask: Any) -> Served | CallError:
+        """The reply to one ask; a CallError for one that failed."""
+        ...
+
+    async def close(self) -> None:
+        """Give up connections."""
+        ...
+
+
+Backend = BatchBackend | StreamBackend
 
 
 class Progress(Protocol):
@@ -61,54 +87,92 @@ class _Running:
     steps: list[Step] = field(default_factory=list)
 
 
+_Reply = Served | CallError | None  # None starts a question
+
+
 class Driver:
     """Runs one method over many questions.
 
     Args:
         method: A generator function of one query.
         backends: What serves each type of ask.
-        progress: Told after every batch; None for silence.
+        progress: Told whenever something was served; None for silence.
+        window: The most questions in flight, 1 or more.
     """
 
-    def __init__(self, method: Method, backends: Mapping[type, Backend], progress: Progress | None = None) -> None:
-        self.method = method
-        self.backends = backends
-        self.progress = progress
-        self._waiting: dict[type, deque[tuple[_Running, Ask]]] = defaultdict(deque)
-        self._results: dict[int, tuple[Answer, Trace]] = {}
+    def __init__(
+        self,
+        method: Method,
+        backends: Mapping[type, Backend],
+        progress: Progress | None = None,
+        window: int = WINDOW,
+    ) -> None:
+        self.method, self.backends, self.progress, self.window = method, backends, progress, window
 
-    def run(self, queries: Sequence[Query]) -> list[tuple[Answer, Trace]]:
+    def run(
+        self, queries: Sequence[Query], keep: Callable[[Query, Answer, Trace], Any] = lambda _, *result: result
+    ) -> list[Any]:
         """Answer every query.
 
+        Args:
+            keep: Makes what is kept of a question when it ends; by default (answer, trace).
+
         Returns:
-            (answer, trace) in the order of ``queries``. A question one of whose asks failed, and whose method did not
+            What was kept, in the order of ``queries``. A question one of whose asks failed, and whose method did not
             handle it, has an empty answer and ``trace.failure`` set.
 
         Raises:
-            UserError: The method breaks its contract, or asks for something that no backend here serves.
+            UserError: The method breaks its contract or asks for something that no backend here serves, or a backend
+                cannot go on.
         """
-        self._waiting.clear()
-        self._results = {}
-        for position, query in enumerate(queries):
-            self._advance(_Running(position, query, self.method(query)), None)
-        while any(self._waiting.values()):
-            self._serve_one_batch()
-        return [self._results[position] for position in range(len(queries))]
+        return run_async(_Run(self, queries, keep).run())
 
-    def _serve_one_batch(self) -> None:
-        """Serve the first batch of one type of ask: a cheap type as long as there is one, else the longest queue."""
-        kinds = [kind for kind, queue in self._waiting.items() if queue]
-        kind = min(kinds, key=lambda kind: (self.backends[kind].costly, -len(self._waiting[kind]), kind.__name__))
-        queue, backend, before = self._waiting[kind], self.backends[kind], len(self._results)
-        part = [queue.popleft() for _ in range(min(backend.batch, len(queue)))]
-        replies = backend.serve([(running.query, ask) for running, ask in part])
-        for (running, _), reply in zip(part, replies, strict=True):
-            self._advance(running, reply)
-        if self.progress is not None:
-            steps = [reply.step for reply in replies if isinstance(reply, Served)]
-            self.progress.update(len(self._results) - before, sum(map(len, self._waiting.values())), steps)
 
-    def _advance(self, running: _Running, reply: Served | CallError | None) -> None:
+class _Run:
+    """One run of a driver: the questions in flight, and what they wait for."""
+
+    def __init__(self, driver: Driver, queries: Sequence[Query], keep: Callable[[Query, Answer, Trace], Any]) -> None:
+        self.driver, self.queries, self.keep = driver, queries, keep
+        self.results: dict[int, Any] = {}
+        self.in_flight = 0
+        self.ready: deque[tuple[_Running, _Reply]] = deque()  # questions that can go on, with the reply they get
+        self.streams = {kind: served for kind, served in driver.backends.items() if isinstance(served, StreamBackend)}
+        self.queues: dict[type, deque[tuple[_Running, Ask]]] = {kind: deque() for kind in driver.backends}
+        self.calls: set[asyncio.Task[None]] = set()
+        self.cheap: asyncio.Task[None] | None = None  # the batch of cheap asks that is being served
+        self.wake = asyncio.Event()
+        self.worker = Workers()
+        self.error: BaseException | None = None
+
+    async def run(self) -> list[Any]:
+        """Everything that was kept, in the order of the queries."""
+        coming = iter(enumerate(self.queries))
+        try:
+            while len(self.results) < len(self.queries):
+                self._admit(coming)
+                if self.ready:
+                    self._advance(*self.ready.popleft())
+                    continue
+                self._start_calls()
+                await self.wake.wait()
+                self.wake.clear()
+                if self.error is not None:
+                    raise self.error
+            return [self.results[position] for position in range(len(self.queries))]
+        finally:
+            await self._end()
+
+    def _admit(self, coming: Iterator[tuple[int, Query]]) -> None:
+        """Fill the window again once it has run down."""
+        if self.in_flight > REFILL * self.driver.window:
+            return
+        for position, query in coming:
+            self.in_flight += 1
+            self.ready.append((_Running(position, query, self.driver.method(query)), None))
+            if self.in_flight >= self.driver.window:
+                return
+
+    def _advance(self, running: _Running, reply: _Reply) -> None:
         """Send a reply into a question and file its next ask, or its answer."""
         try:
             if isinstance(reply, CallError):
@@ -119,22 +183,81 @@ class Driver:
                 running.steps.append(reply.step)
                 ask = running.plan.send(reply.value)
         except StopIteration as stop:
-            check_answer(self.method, stop.value)
-            self._results[running.position] = (stop.value, Trace(tuple(running.steps)))
+            check_answer(self.driver.method, stop.value)
+            self._finish(running, stop.value, None)
         except CallError as error:
-            self._results[running.position] = (Answer(""), Trace(tuple(running.steps), failure=str(error)))
+            self._finish(running, Answer(""), str(error))
         except (AttributeError, TypeError) as error:
-            check_error(self.method, error)
+            check_error(self.driver.method, error)
             raise
         else:
             self._file(running, ask)
 
+    def _finish(self, running: _Running, answer: Answer, failure: str | None) -> None:
+        self.results[running.position] = self.keep(running.query, answer, Trace(tuple(running.steps), failure))
+        self.in_flight -= 1
+        self._tell(1, ())
+
     def _file(self, running: _Running, ask: Ask) -> None:
-        check_ask(self.method, ask)
-        if type(ask) not in self.backends:
-            served = ", ".join(sorted(kind.__name__ for kind in self.backends))
+        check_ask(self.driver.method, ask)
+        if type(ask) not in self.queues:
+            served = ", ".join(sorted(kind.__name__ for kind in self.queues))
             raise UserError(
                 f"Question {running.query.id!r} needs {type(ask).__name__}, which nothing serves here. Served: "
                 f"{served or 'nothing'}. Give the backend it needs (a generator=, a corpus=, or rules)."
             )
-        self._waiting[type(ask)].append((running, ask))
+        self.queues[type(ask)].append((running, ask))
+
+    def _start_calls(self) -> None:
+        """Start the longest queue of cheap asks, and every other ask that need not wait for these."""
+        if self.cheap is None:
+            cheap = [kind for kind, queue in self.queues.items() if queue and kind not in self.streams]
+            if cheap:
+                kind = min(cheap, key=lambda kind: (-len(self.queues[kind]), kind.__name__))
+                self.cheap = asyncio.create_task(self._serve(kind))
+        for kind, backend in self.streams.items():
+            queue = self.queues[kind]
+            if self.cheap is None or len(queue) >= backend.gather:
+                while queue:
+                    task = asyncio.create_task(self._call(backend, *queue.popleft()))
+                    self.calls.add(task)
+                    task.add_done_callback(self.calls.discard)
+
+    async def _serve(self, kind: type) -> None:
+        """Serve the first batch of one queue of cheap asks."""
+        queue, backend = self.queues[kind], self.driver.backends[kind]
+        assert not isinstance(backend, StreamBackend)
+        part = [queue.popleft() for _ in range(min(backend.batch, len(queue)))]
+        try:
+            replies = await self.worker.call(backend.serve, [(running.query, ask) for running, ask in part])
+            for (running, _), reply in zip(part, replies, strict=True):
+                self.ready.append((running, reply))
+            self._tell(0, [reply.step for reply in replies if isinstance(reply, Served)])
+        except Exception as error:  # noqa: BLE001 - ends the run, which raises it
+            self.error = self.error or error
+        self.cheap = None
+        self.wake.set()
+
+    async def _call(self, backend: StreamBackend, running: _Running, ask: Ask) -> None:
+        try:
+            reply = await backend.answer(running.query, ask)
+            self.ready.append((running, reply))
+            self._tell(0, [reply.step] if isinstance(reply, Served) else ())
+        except Exception as error:  # noqa: BLE001 - ends the run, which raises it
+            self.error = self.error or error
+        self.wake.set()
+
+    def _tell(self, finished: int, steps: Sequence[Step]) -> None:
+        if self.driver.progress is not None:
+            waiting = len(self.calls) + sum(map(len, self.queues.values()))
+            self.driver.progress.update(finished, waiting, steps)
+
+    async def _end(self) -> None:
+        """Cancel what is still running and close the backends."""
+        tasks = [*self.calls, *([self.cheap] if self.cheap else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for backend in self.streams.values():
+            await backend.close()
+        self.worker.close()

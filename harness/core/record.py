@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lm_eval_rag.harness.core.progress import cost_of
 from lm_eval_rag.harness.core.types import Answer, Rule, Step, Trace
 
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
@@ -25,13 +26,13 @@ class RagText(str):
         return RagText, (str(self), self.aux)
 
 
-def record(answer: Answer, trace: Trace) -> dict[str, Any]:
+def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = None) -> dict[str, Any]:
     """The record of one question: what was retrieved, which rules, which prompt, and what it cost.
 
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
-    for a method that uses no rules.
+    for a method that uses no rules. ``cost`` is in US dollars, where ``prices`` are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -61,7 +62,21 @@ def record(answer: Answer, trace: Trace) -> dict[str, Any]:
         "seconds": round(sum(step.seconds for step in trace.steps), 6),
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
         "journalled": sum(step.journalled for step in trace.steps),
+        **_how_it_ended(trace.steps),
+        **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
+
+
+def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:
+    """How many samples were truncated and filtered, and what the model thought aloud; nothing where that is nothing."""
+    steps = tuple(steps)
+    finishes = Counter(finish for step in steps for finish in step.finishes)
+    ended = {
+        "truncated": finishes["length"],
+        "filtered": finishes["content_filter"],
+        "thinking": "\n".join(step.thinking for step in steps if step.thinking),
+    }
+    return {name: value for name, value in ended.items() if value}
 
 
 def depth(ids: Sequence[str] | None, steps: Iterable[Step]) -> int:

@@ -139,6 +139,8 @@ class Step:
         k: Documents asked for (Retrieve, Rank).
         found: Documents that came back.
         journalled: True when the journal served it.
+        finishes: How each sample of a generation ended: ``stop``, ``length`` (truncated), ``content_filter``, or "".
+        thinking: What a reasoning model wrote before its answer; it is not scored.
         passages: Ids of the documents that came back (Retrieve).
     """
 
@@ -152,6 +154,8 @@ class Step:
     k: int = 0
     found: int = 0
     journalled: bool = False
+    finishes: tuple[str, ...] = ()
+    thinking: str = ""
     passages: tuple[str, ...] = ()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import CallError
 
@@ -16,9 +16,9 @@ class Decoding:
     """How a continuation is drawn.
 
     Args:
-        max_tokens: The most tokens of a continuation, 1 or more.
+        max_tokens: The most tokens of a continuation, 1 or more, whatever the checkpoint's own files say.
         stop: Strings that end it (they are not part of it).
-        temperature: 0 is greedy; above it, draws are sampled.
+        temperature: 0 is greedy: the same text in any batch. Above it, sample n of a prompt is drawn by seed and n.
     """
 
     max_tokens: int = 32
@@ -26,8 +26,67 @@ class Decoding:
     temperature: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A continuation, and how it ended.
+
+    Args:
+        text: Without the stop string and without the model's thinking.
+        finish: ``stop``, ``length`` (truncated at max_tokens), ``content_filter``, or "" where the model does not say.
+        thinking: What a reasoning model wrote before its answer, apart from it.
+        prompt_tokens: As the model counted them; None where it does not say.
+        completion_tokens: Likewise, thinking included.
+        seconds: What it took, without the time it waited for its turn.
+    """
+
+    text: str
+    finish: str = ""
+    thinking: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+
+    def to_json(self) -> str | dict[str, Any]:
+        """For the journal: the text alone where there is nothing else to say; seconds are kept beside it."""
+        rest = {
+            field.name: value
+            for field in fields(self)
+            if field.name != "seconds" and (value := getattr(self, field.name)) != field.default
+        }
+        return self.text if set(rest) <= {"text"} else rest
+
+    @classmethod
+    def from_json(cls, value: str | dict[str, Any], seconds: float = 0.0) -> Completion:
+        """What :meth:`to_json` wrote."""
+        return cls(value, seconds=seconds) if isinstance(value, str) else cls(**{"text": "", **value}, seconds=seconds)
+
+
+class Stream(Protocol):
+    """A generator that is asked many things at once, in one event loop; each reply comes when it is finished."""
+
+    async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
+        """One continuation; ``sample`` numbers the continuations of one prompt, from 0."""
+        ...
+
+    async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
+        """ln P(continuation | prompt), and the seconds it took."""
+        ...
+
+    async def close(self) -> None:
+        """Give up connections; the stream is not used after."""
+        ...
+
+
+def cut(text: str, stops: Sequence[str]) -> str:
+    """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
+    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
+
+
 class Generator(Protocol):
     """A language model behind two methods; its prompts are plain text.
+
+    Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
+    ready; ``is_remote`` is true where each ask goes out at once.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.
@@ -40,8 +99,10 @@ class Generator(Protocol):
     @property
     def batch(self) -> int: ...
 
-    def generate(self, prompts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> Sequence[str | CallError]:
-        """One continuation a prompt; ``draws`` number the samples of one prompt (0 for the first)."""
+    def generate(
+        self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]
+    ) -> Sequence[str | Completion | CallError]:
+        """One continuation a prompt; ``samples`` number the continuations of one prompt, from 0."""
         ...
 
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float | CallError]:

@@ -59,6 +59,6 @@ def check_version(version: str, tuned: str | None) -> None:
     if tuned is not None and version != tuned:
         raise UserError(
             f"The generator was tuned on prompts of version {tuned!r}; the method's are of version {version!r}. "
-            f"Allowed is {tuned!r}: give prompt_file= a file of that version, or another gen_pretrained= or gen_peft= "
-            "(`lm-eval-rag train generator` tunes one on the method's prompts)."
+            f"Allowed is {tuned!r}: give prompt_file= a file of that version and no answer_style=, or another "
+            "generator (`lm-eval-rag train generator` tunes one on the method's prompts)."
         )

@@ -1,25 +1,36 @@
 """Any lm_eval model as a generator, by composition: ``generator=hf,gen_pretrained=...``.
 
-Local models get their requests in batches. Models behind an API get one request a thread, because lm_eval's own
-concurrent path drops every answer of a batch when one request of it fails; here each request fails alone, after its
-tries, and a reply without text counts as a failure, not as an empty answer.
+Limit, stop strings, temperature and seed are enforced here, whatever a checkpoint or a library does by default. Models
+of transformers generate batch by batch (:mod:`~lm_eval_rag.harness.generators.local`), other local ones get all
+requests at once. Models behind an API are asked many things at once, each by itself
+(:mod:`~lm_eval_rag.harness.generators.server`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import digest
-from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Decoding
-from lm_eval_rag.harness.generators.network import cut, each, text_of
-from lm_eval_rag.harness.generators.spec import ModelSpec, build
+from lm_eval_rag.harness.core.loop import run_async
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
+from lm_eval_rag.harness.generators.batched import Batched
+from lm_eval_rag.harness.generators.build_lm import build, engine_errors, stopped
+from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
+from lm_eval_rag.harness.generators.first_requests import FirstRequests
+from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain, stop_ids
+from lm_eval_rag.harness.generators.replies import split_thinking
+from lm_eval_rag.harness.generators.server import Server, with_ids
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
-PARAGRAPH = "\n\n"
+log = logging.getLogger(__name__)
+OWN_RULES = "own rules"  # in the fingerprint of hf models: until then generation_config.json and torch's seed had a say
 
 
 class LMGenerator:
@@ -27,22 +38,34 @@ class LMGenerator:
 
     Args:
         spec: Which model, with which arguments.
-        chat: Send prompts as one user message through the model's chat template; always so for chat APIs.
-        seed: Of sampled draws behind an API and in vLLM: draw n is sent with seed + n.
+        chat: Whether prompts go through the model's chat template, as one user message; None leaves it to the model
+            (:func:`~lm_eval_rag.harness.generators.chat.form_of`).
+        seed: Of sampled draws: draw n is made with seed + n.
         system: An instruction before every prompt: the system message of a chat, else the text's first paragraph.
     """
 
-    def __init__(self, spec: ModelSpec, *, chat: bool = False, seed: int = 0, system: str | None = None) -> None:
+    def __init__(self, spec: ModelSpec, *, chat: bool | None = None, seed: int = 0, system: str | None = None) -> None:
         self.spec = spec
-        self.chat = chat or spec.is_chat_api
+        self.asked_chat = chat
         self.seed = seed
         self.system = system
+        self._first = FirstRequests()
+        self._forms: dict[bool | None, Form] = {}
         self._counted: dict[tuple[bool, str | None], int] = {}
 
     @cached_property
     def lm(self) -> Any:
         """The model itself; building it is what costs."""
         return build(self.spec)
+
+    def load(self) -> None:
+        """Build the model, if it is not built."""
+        _ = self.lm
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether its requests go over the network, as its arguments say; builds nothing."""
+        return self.spec.is_api
 
     @cached_property
     def is_api(self) -> bool:
@@ -52,9 +75,28 @@ class LMGenerator:
         return isinstance(self.lm, TemplateAPI)
 
     @property
+    def form(self) -> Form:
+        """Chat or raw text, and why."""
+        if self.asked_chat not in self._forms:
+            self._forms[self.asked_chat] = form_of(self.spec, self.asked_chat)
+            if self.asked_chat is None and self._forms[None].chat and not self.spec.is_chat_api:
+                log.info("Prompts of generator=%s are sent as %s.", self.spec.name, self._forms[None])
+        return self._forms[self.asked_chat]
+
+    @property
+    def chat(self) -> bool:
+        """Whether prompts go through the chat template."""
+        return self.form.chat
+
+    @chat.setter
+    def chat(self, asked: bool) -> None:
+        self.asked_chat = asked
+
+    @property
     def fingerprint(self) -> str:
         """Name, arguments, content of a local folder, chat or not, seed, system instruction, the library's version."""
-        return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval")])
+        rules = [OWN_RULES] if self.spec.is_hf else []
+        return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval"), *rules])
 
     @property
     def prompt_version(self) -> str | None:
@@ -63,38 +105,81 @@ class LMGenerator:
 
     @property
     def batch(self) -> int:
-        """Four of the model's own batches, so that prompts of like length meet; behind an API four a thread."""
-        return 4 * self.spec.width
+        """The model's own batch, four of them for vLLM, which batches by itself; behind an API requests at once."""
+        return (4 if self.spec.is_vllm else 1) * self.spec.width
 
-    def generate(self, prompts: Sequence[str], decoding: Decoding, draws: Sequence[int]) -> list[str | CallError]:
-        """One continuation a prompt, in order.
+    def stream(self) -> Stream:
+        """The model, asked many things at once."""
+        if not self.is_api:
+            return Batched(self)
+        spec = self.spec
+        return Server(
+            self.lm,
+            self.wrap,
+            self.options,
+            width=spec.width,
+            tries=spec.tries,
+            wait=spec.retry_wait,
+            rpm=spec.arguments.get("rpm"),
+            tpm=spec.arguments.get("tpm"),
+            first=self._first,
+            ids=spec.arguments.get("tokenized_requests") is not False,
+        )
+
+    def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:
+        """The text of one continuation a prompt, in order; raises as :meth:`complete`."""
+        replies = self.complete(prompts, decoding, samples)
+        return [reply if isinstance(reply, CallError) else reply.text for reply in replies]
+
+    def complete(
+        self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]
+    ) -> list[Completion | CallError]:
+        """One continuation a prompt, in order; its text is "" where the model writes nothing.
 
         Raises:
-            UserError: The model cannot be built, has no chat template, or its server refuses us.
+            UserError: The model cannot be built or stops, has no chat template, or its server refuses us.
         """
-        requests = [
-            (self._wrap(prompt), self._options(decoding, draw)) for prompt, draw in zip(prompts, draws, strict=True)
-        ]
         if self.is_api:
-            return self._each(self._post, requests)
-        return list(_quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests]))
+            asked = list(zip(prompts, samples, strict=True))
+            return self._all(lambda stream: [stream.generate(prompt, decoding, sample) for prompt, sample in asked])
+        texts = [self.wrap(prompt) for prompt in prompts]
+        try:
+            return [*(self._by_batches if is_plain(self.lm) else self._at_once)(texts, decoding, samples)]
+        except engine_errors(self.spec) as error:
+            raise stopped(self.spec, error) from error
 
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | CallError]:
         """ln P(continuation | prompt), in order.
 
         Raises:
-            UserError: As ``generate``, or the model gives no log-probabilities.
+            UserError: As ``complete``, or the model gives no log-probabilities.
         """
         if self.spec.is_chat_api or (self.is_api and self.lm.tokenizer is None):
             raise UserError(
                 f"generator={self.spec.name} gives no log-probabilities of a prompt. Take generator=hf, or "
                 "generator=local-completions with gen_tokenizer=."
             )
-        requests = [(self._wrap(prompt), continuation) for prompt, continuation in pairs]
         if self.is_api:
-            return self._each(self._post_pair, requests)
-        found = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
-        return [float(value) for value, _ in found]
+            replies = self._all(lambda stream: [stream.loglikelihood(*pair) for pair in pairs])
+            return [reply if isinstance(reply, CallError) else reply[0] for reply in replies]
+        requests = [(self.wrap(prompt), continuation) for prompt, continuation in pairs]
+        try:
+            values = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+        except engine_errors(self.spec) as error:
+            raise stopped(self.spec, error) from error
+        return [float(value) for value, _ in values]
+
+    def _all(self, calls: Callable[[Stream], Iterable[Awaitable[Any]]]) -> list[Any]:
+        """The replies to several calls of a stream that lives as long as they do."""
+
+        async def main() -> list[Any]:
+            stream = self.stream()
+            try:
+                return list(await asyncio.gather(*calls(stream)))
+            finally:
+                await stream.close()
+
+        return run_async(main())
 
     def count_tokens(self, text: str) -> int | None:
         """Tokens by the model's tokenizer, without its chat template; None where there is none (chat APIs, dummy)."""
@@ -111,60 +196,61 @@ class LMGenerator:
         length = getattr(self.lm, "max_length", None)
         return None if length is None else int(length) - self._around - max_tokens
 
+    def wrap(self, prompt: str) -> Any:
+        """The prompt as it is sent: text, or what a chat API takes."""
+        if not self.chat:
+            return as_text(prompt, self.system)
+        templates_here = self.is_api and not self.spec.is_chat_api  # lm_eval's class does so where it sends ids
+        return as_chat(with_ids(self.lm) if templates_here else self.lm, self.spec, prompt, self.system)
+
+    def options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
+        """lm_eval's options for one request to a server or an engine."""
+        options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
+        if decoding.temperature > 0:
+            options |= {"do_sample": True, "temperature": decoding.temperature}
+            if self.is_api or self.spec.is_vllm:  # no other is known to take one
+                options["seed"] = self.seed + sample
+        elif not self.is_api:
+            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
+        if self.spec.is_vllm and not self.lm.think_end_token:  # lm_eval's shows special tokens, its hf does not
+            options |= {"skip_special_tokens": True, "stop_token_ids": stop_ids(self.lm.tokenizer, decoding.stop)}
+        if not decoding.stop and self.spec.is_chat_api and not self.spec.name.startswith("anthropic"):
+            options["stop"] = None  # servers refuse the empty list that lm_eval would send
+        return options
+
     @property
     def _around(self) -> int:
         """Tokens that the chat template and the system instruction add to a prompt."""
         key = (self.chat, self.system)
         if key not in self._counted:
-            around = self._wrap("") if self.chat or self.system else ""
+            around = self.wrap("") if self.chat or self.system else ""
             text = around if isinstance(around, str) else self.system or ""  # messages: their template is the server's
             counted = self.count_tokens(text) if text else 0
             self._counted[key] = len(text.encode()) // BYTES_PER_TOKEN if counted is None else counted
         return self._counted[key]
 
-    def _wrap(self, prompt: str) -> Any:
-        """The prompt as it is sent; where there is no chat, the instruction ends in white space or an empty line."""
-        system = self.system or ""
-        if not self.chat:
-            return f"{system}{'' if not system or system[-1].isspace() else PARAGRAPH}{prompt}"
-        messages = [{"role": "system", "content": system}] if system else []
-        try:
-            return self.lm.apply_chat_template([*messages, {"role": "user", "content": prompt}])
-        except (ValueError, NotImplementedError) as error:
-            raise UserError(
-                f"generator={self.spec.name} has no chat template ({error}). Run without --apply_chat_template."
-            ) from None
+    def _by_batches(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
+        """What transformers writes."""
+        completions: dict[int, Completion] = {}
+        for positions in batches(self.lm, texts):
+            seeds = [self.seed + samples[i] for i in positions]
+            written = continue_batch(self.lm, [texts[i] for i in positions], decoding, seeds)
+            completions |= {
+                i: _completion(one.text, "stop" if one.finished else "length", one.tokens)
+                for i, one in zip(positions, written, strict=True)
+            }
+        return [completions[i] for i in range(len(texts))]
 
-    def _options(self, decoding: Decoding, draw: int) -> dict[str, Any]:
-        options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
-        if decoding.temperature > 0:
-            options |= {"do_sample": True, "temperature": decoding.temperature}
-            if self.is_api or self.spec.name == "vllm":  # hf follows lm_eval's --seed
-                options["seed"] = self.seed + draw
-        elif not self.is_api:
-            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
-        return options
+    def _at_once(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
+        """What another local engine writes."""
+        requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
+        written = _quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests])
+        return [_completion(cut(text, decoding.stop)) for text in written]
 
-    def _each(self, call: Callable[[Any], Any], requests: Sequence[Any]) -> list[Any]:
-        spec = self.spec
-        return each(call, requests, width=spec.width, tries=spec.tries, wait=spec.retry_wait)
 
-    def _post(self, request: tuple[Any, dict[str, Any]]) -> str:
-        """One prompt over the network and the text of its reply."""
-        prompt, options = request
-        message = self.lm.tok_encode(prompt) if self.lm.tokenized_requests else prompt
-        reply = self.lm.model_call(messages=[message], generate=True, gen_kwargs=options)
-        return cut(text_of(self.lm, reply), options["until"])
-
-    def _post_pair(self, request: tuple[str, str]) -> float:
-        """One prompt and its continuation over the network, and the log-probability the server gives."""
-        encoded = self.lm._encode_pair(*request)
-        inputs, lengths, _ = self.lm.batch_loglikelihood_requests([[(request, *encoded)]])
-        reply = self.lm.model_call(messages=inputs, generate=False)
-        try:
-            return float(self.lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0])
-        except (KeyError, IndexError, TypeError):
-            raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
+def _completion(text: str, finish: str = "", tokens: int | None = None) -> Completion:
+    thinking, answer = split_thinking(text)
+    return Completion(answer, finish, thinking, completion_tokens=tokens)
 
 
 def _instance(kind: str, arguments: tuple[Any, ...]) -> Any:

@@ -1,130 +1,170 @@
-"""Requests to a model behind an API: each is tried again where that may help, and fails alone."""
+"""What goes wrong on the way to a server: what it means, whether another try may help, and how to say it."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import ssl
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError
 
-REFUSED = (401, 403, 404)  # statuses that no other try and no other question can heal
+REFUSED = (401, 402, 403, 404)  # statuses that no other try and no other question can heal
 AGAIN = (408, 409, 425, 429)  # and 500 and above: another try may help
-LONGEST = 60.0  # seconds between two tries, at most
+OVERLOADED = (429, 503, 529)  # the server asks everybody to wait
+LONGEST = 60.0  # seconds between two tries, at most, unless the server asks for more
+LONGEST_ASKED = 600.0  # seconds of a Retry-After that are kept to, at most
+KEYED = ("authorization", "x-api-key", "api-key")  # headers that hold a key
+SHOWN = 300  # characters of what a server said
 
 
-def each(
-    call: Callable[[Any], Any], requests: Sequence[Any], *, width: int, tries: int, wait: float
-) -> list[Any | CallError]:
-    """Every call in a thread of its own; a CallError for one that fails to the end.
+class StatusError(Exception):
+    """The server answered with a status of 400 or above."""
+
+    def __init__(self, status: int, reason: str, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"{status} {reason}")
+        self.status, self.text, self.headers = status, text, headers
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a request failed.
 
     Args:
-        width: Threads.
-        tries: How often a request is made at most.
-        wait: Seconds before the second try, doubled before each further one; a longer ``Retry-After`` is kept to.
-
-    Raises:
-        UserError: The server refuses us (401, 403, 404), or nobody listens: no question can be answered.
+        words: What happened, without any key.
+        kind: What makes two failures alike: the status, or the error's type.
+        transient: Whether another try may help.
+        hopeless: Whether no question can be answered.
+        unreachable: Whether nobody listens.
+        overloaded: Whether all requests should wait.
+        retry_after: Seconds that the server asks to wait; 0 where it does not say.
     """
-    from requests import RequestException
 
-    ended = Event()
+    words: str
+    kind: str = ""
+    transient: bool = True
+    hopeless: bool = False
+    unreachable: bool = False
+    overloaded: bool = False
+    retry_after: float = 0.0
 
-    def one(request: Any) -> Any:
-        for tried in range(1, tries + 1):
-            try:
-                return call(request)
-            except (RequestException, CallError, *_clients_errors()) as error:
-                hopeless = _hopeless(error, last=tried == tries)
-                if hopeless:
-                    ended.set()
-                    raise hopeless from None
-                if tried == tries or not _transient(error) or ended.wait(_pause(error, wait * 2 ** (tried - 1))):
-                    return CallError(f"generator, try {tried} of {tries}: {_words(error)}")
-        raise AssertionError("unreachable: the last try returns or raises")
-
-    with ThreadPoolExecutor(width) as pool:
-        try:
-            return list(pool.map(one, requests))
-        finally:
-            ended.set()
-
-
-def text_of(lm: Any, reply: Any) -> str:
-    """The text of a reply to a generation request.
-
-    Raises:
-        CallError: There is none: lm_eval would read that as an empty answer, or end the run.
-    """
-    from lm_eval.models.openai_completions import LocalChatCompletion
-
-    try:
-        if isinstance(lm, LocalChatCompletion) or "choices" in reply:
-            choice = reply["choices"][0]
-            if not isinstance(choice["message"]["content"] if "message" in choice else choice["text"], str):
-                raise TypeError("no text")
-            reply = {**reply, "choices": [{**choice, "index": 0}]}
-        text: str = lm.parse_generations(outputs=reply)[0]
-        return text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise CallError(f"the reply holds no text: {str(reply)[:200]}") from None
+    @property
+    def advice(self) -> str:
+        """The message that ends the run."""
+        again = "The same command again asks only what is missing."
+        if self.hopeless or self.unreachable:
+            what = "cannot be reached" if self.unreachable else "refused the request"
+            return (
+                f"The generator's server {what}: {self.words}. Check gen_base_url=, gen_model=, the key in the "
+                f"environment (such as OPENAI_API_KEY) and that the server runs. {again}"
+            )
+        return (
+            f"Many requests in a row failed alike at the generator's server: {self.words}. Look at its log, at "
+            f"gen_model=, gen_base_url= and the length of the prompts (max_prompt_tokens=). {again}"
+        )
 
 
-def cut(text: str, stops: Sequence[str]) -> str:
-    """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
-    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
+def errors() -> tuple[type[Exception], ...]:
+    """What sending a request may raise: ours, the HTTP library's, and openai's, which litellm raises."""
+    import aiohttp
 
-
-def _clients_errors() -> tuple[type[Exception], ...]:
-    """What a client library raises in place of requests' exceptions: litellm's errors are openai's."""
     openai = sys.modules.get("openai")
-    return (openai.OpenAIError,) if openai else ()
+    mine = (StatusError, CallError)
+    return (*mine, aiohttp.ClientError, asyncio.TimeoutError, OSError, *((openai.OpenAIError,) if openai else ()))
 
 
-def _hopeless(error: Exception, *, last: bool) -> UserError | None:
-    """What ends the run: a refusal at once, and a server that nobody can reach after the last try."""
-    from requests import ConnectionError
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+def problem_of(error: Exception, secrets: Sequence[str] = ()) -> Problem:
+    """What an error means.
 
-    if _status(error) in REFUSED:
-        return UserError(
-            f"The generator's server refused the request: {_words(error)}. Check the base URL, the model's name "
-            "and the key in the environment (such as OPENAI_API_KEY). The same command again asks only what is missing."
-        )
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    if last and isinstance(error, ConnectionError) and isinstance(reason, (NewConnectionError, ConnectTimeoutError)):
-        return UserError(
-            f"The generator's server cannot be reached: {reason}. Check the base URL and that the server runs. "
-            "The same command again asks only what is missing."
-        )
-    return None
+    Args:
+        secrets: Texts that must not be repeated.
+    """
+    import aiohttp
 
-
-def _status(error: Exception) -> int | None:
-    told: int | None = getattr(getattr(error, "response", None), "status_code", getattr(error, "status_code", None))
-    return told
-
-
-def _transient(error: Exception) -> bool:
-    """Whether another try may help: what failed on the way, some statuses, and replies without text."""
-    status = _status(error)
-    return status is None or status in AGAIN or status >= 500
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    kind = str(status or type(error).__name__)
+    words = _redacted(_words(error, status), secrets)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+        return Problem(words, kind, unreachable=True)
+    if not isinstance(status, int):
+        return Problem(words, kind)
+    return Problem(
+        words,
+        kind,
+        transient=status in AGAIN or status >= 500,
+        hopeless=status in REFUSED,
+        overloaded=status in OVERLOADED,
+        retry_after=retry_after(getattr(error, "headers", None) or {}),
+    )
 
 
-def _pause(error: Exception, wait: float) -> float:
-    """Seconds before the next try."""
-    told = getattr(getattr(error, "response", None), "headers", {}).get("Retry-After", "")
-    return min(LONGEST, max(wait, float(told) if told.isdigit() else 0.0))
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float:
+    """Seconds that a ``Retry-After`` header asks to wait: a number, also a fraction, or an HTTP date; 0 for none."""
+    value = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now)
+        except (TypeError, ValueError):
+            return 0.0
+    return min(LONGEST_ASKED, max(0.0, seconds)) if seconds == seconds else 0.0  # NaN is no number
 
 
-def _words(error: Exception) -> str:
-    """The error, and what the server said; not about keys, which it may repeat."""
-    from requests import RequestException
+def session(lm: Any, width: int) -> Any:
+    """An HTTP client with the time-out and the certificates of an lm_eval model; proxies are the environment's."""
+    import aiohttp
 
-    if not isinstance(error, (RequestException, CallError)):  # its text holds what the server said
-        return f"{type(error).__name__}" if _status(error) in (401, 403) else " ".join(str(error).split())[:300]
-    response = getattr(error, "response", None)
-    said = "" if response is None or response.status_code in (401, 403) else response.text.strip()[:200]
-    return f"{error}{': ' + said if said else ''}"
+    own = getattr(lm, "ca_cert_path", None)
+    certificates: Any = ssl.create_default_context(cafile=own) if own else bool(lm.verify_certificate)
+    connector = aiohttp.TCPConnector(limit=width, ssl=certificates)
+    timeout = aiohttp.ClientTimeout(total=lm.timeout)
+    return aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
+
+
+def json_of(response: Any, text: str) -> Any:
+    """The JSON of a response.
+
+    Raises:
+        StatusError: It has a status of 400 or above.
+        CallError: It is no JSON.
+    """
+    if response.status >= 400:
+        raise StatusError(response.status, response.reason or "", text, response.headers)
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise CallError(f"the reply is no JSON: {text[:SHOWN]!r}") from None
+
+
+def secrets(lm: Any) -> list[str]:
+    """The keys that an lm_eval model sends; no message may repeat them."""
+    try:
+        sent = {**lm.header, "api-key": lm.api_key}
+    except ValueError:  # there is none
+        return []
+    keys = [str(value).removeprefix("Bearer ") for name, value in sent.items() if name.lower() in KEYED and value]
+    return [key for key in keys if key.strip()]
+
+
+def _words(error: Exception, status: Any) -> str:
+    if isinstance(error, StatusError):
+        said = "" if error.status in (401, 403) else " ".join(error.text.split())[:SHOWN]  # it may repeat the key
+        return f"{error}: {said}".rstrip(": ")
+    if isinstance(error, asyncio.TimeoutError):
+        return "no reply within gen_timeout= seconds"
+    text = " ".join(str(error).split())[:SHOWN]
+    if status is not None:  # openai's, which hold what the server said
+        return type(error).__name__ if status in (401, 403) else text
+    return text if isinstance(error, CallError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def _redacted(words: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        words = words.replace(secret, "[key]")
+    return words

@@ -1,14 +1,14 @@
-"""Which lm_eval model generates, and building it.
+"""Which lm_eval model generates, with which arguments.
 
 ``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file; ``tiny_rgft`` is the same
 after rule-guided fine-tuning. Every other name is one that ``lm_eval --model`` knows; its arguments are our ``gen_*``
 arguments without the prefix. ``gen_pretrained=`` takes a folder or a Hub id (``ORG/NAME@REVISION``), and so does
-``gen_peft=``, whose base model is the one that the adapter names unless ``gen_pretrained=`` names another.
+``gen_peft=``, whose base model is the one that the adapter names unless ``gen_pretrained=`` names another. For vLLM
+``gen_lora_local_path=``, lm_eval's own name of it, is the same.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,12 +17,14 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
+from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 
 TINY = "tiny"
 EMBEDDED = {  # name -> the folder of its checkpoint
@@ -46,7 +48,17 @@ PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and wha
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
-SPEED_ONLY = ("num_concurrent", "max_retries", "retry_wait", "timeout", "batch_size")  # change no answer
+PRICES = ("price_in", "price_out")  # US dollars per million tokens
+SPEED_ONLY = (
+    "num_concurrent",
+    "max_retries",
+    "retry_wait",
+    "timeout",
+    "batch_size",
+    *PRICES,
+    "rpm",
+    "tpm",
+)  # change no answer
 HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
 
 
@@ -77,6 +89,16 @@ class ModelSpec:
         return "base_url" in self.arguments or self.is_chat_api or self.name in KEYS
 
     @property
+    def is_hf(self) -> bool:
+        """Whether transformers runs it in this process."""
+        return self.name in EMBEDDED or self.name.startswith(("hf", "huggingface"))
+
+    @property
+    def is_vllm(self) -> bool:
+        """Whether vLLM runs it on this machine."""
+        return self.name.startswith("vllm")
+
+    @property
     def width(self) -> int:
         """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
         if self.is_api:
@@ -93,6 +115,12 @@ class ModelSpec:
         """Seconds before a failed request is made again, doubled each time (``gen_retry_wait``, 0.5)."""
         return float(self.arguments.get("retry_wait", 0.5))
 
+    @property
+    def prices(self) -> tuple[float, float] | None:
+        """US dollars per million prompt tokens and completion tokens (``gen_price_in``, ``gen_price_out``), or None."""
+        given = [self.arguments.get(name) for name in PRICES]
+        return None if given == [None, None] else (float(given[0] or 0), float(given[1] or 0))
+
     def check(self) -> None:
         """Raise a UserError for a name that lm_eval does not know, or a key that is missing; builds nothing."""
         for given in SECRETS:
@@ -107,8 +135,14 @@ class ModelSpec:
                 "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
                 "of your own give generator=local-chat-completions."
             )
-        for counted in ("num_concurrent", "max_retries"):
+        self._check_adapter()
+        for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
+        for price in PRICES:
+            value = self.arguments.get(price, 0)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise UserError(f"gen_{price}={value!r} is not allowed: give US dollars per million tokens, 0 or more.")
+        _check_url(self.arguments.get("base_url"))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
@@ -123,13 +157,23 @@ class ModelSpec:
         if self.name in KEYS and not os.environ.get(KEYS[self.name]):
             raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
 
+    def _check_adapter(self) -> None:
+        path, peft = self.arguments.get("lora_local_path"), self.arguments.get("peft")
+        if path and (peft or not self.is_vllm):
+            raise UserError("gen_lora_local_path is vLLM's name of gen_peft. Give gen_peft alone, for any generator.")
+        if peft and self.is_api:
+            raise UserError(
+                f"gen_peft is not used by generator={self.name}, whose model runs elsewhere: start the server with the "
+                "adapter, and name it with gen_model."
+            )
+
     def check_packages(self) -> None:
         """Raise a UserError that says what to install where a package is missing that the model needs."""
         package, how = PACKAGES.get(self.name, (None, ""))
         if package is not None and find_spec(package) is None:
             how = how.replace("{install}", install_line("vllm"))
             raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
-        if (self.name in EMBEDDED or self.name.startswith("hf")) and None in map(find_spec, ("torch", "transformers")):
+        if self.is_hf and None in map(find_spec, ("torch", "transformers")):
             raise UserError(
                 f"generator={self.name} needs torch and transformers, which are not installed. Install them with "
                 f"`{install_line('hf')}`, or use a generator behind an API (generator=local-chat-completions), "
@@ -139,8 +183,37 @@ class ModelSpec:
     @cached_property
     def adapter(self) -> Path | None:
         """The folder of the PEFT adapter, downloaded if need be; None without one."""
-        given = self.arguments.get("peft")
+        given = self.arguments.get("peft") or self.arguments.get("lora_local_path")
         return checkpoint(str(given), "adapter gen_peft").folder if given else None
+
+    @cached_property
+    def resolved(self) -> dict[str, Any]:
+        """The arguments as lm_eval takes them: folders for names of ours, the adapter with its base, the revision.
+
+        Raises:
+            UserError: The adapter is none, or vLLM cannot run it.
+        """
+        arguments = dict(self.arguments)
+        base = self.name if self.name in EMBEDDED else None
+        if self.adapter is not None:
+            arguments = (vllm_arguments if self.is_vllm else hf_arguments)(self.adapter, arguments)
+            base = base or base_of(self.adapter)
+        if base is not None:
+            folder = EMBEDDED.get(base)
+            found = {"pretrained": str(folder), "dtype": "float32"} if folder else {"pretrained": base}
+            arguments = {**found, **arguments}
+        if "@" in str(arguments.get("pretrained", "")) and not Path(arguments["pretrained"]).is_dir():
+            arguments["pretrained"], arguments["revision"] = _revised(arguments)
+        return arguments
+
+    @property
+    def tokenizer(self) -> str | None:
+        """Folder or Hub id (with ``@revision``) of its tokenizer; None where the arguments name none."""
+        name, revision = self.resolved.get("tokenizer"), self.resolved.get("revision")
+        if name is None and self.resolved.get("pretrained"):
+            name = self.resolved["pretrained"]
+            name = f"{name}@{revision}" if revision and not Path(str(name)).is_dir() else name
+        return None if name is None else str(name)
 
     @cached_property
     def note(self) -> Note | None:
@@ -161,59 +234,6 @@ class ModelSpec:
         return [self.name, arguments, [_content(folder) for folder in folders]]
 
 
-def build(spec: ModelSpec) -> Any:
-    """Build the lm_eval model.
-
-    Raises:
-        UserError: Unknown name, a missing package, checkpoint or API key.
-    """
-    from lm_eval.api.registry import get_model
-
-    spec.check()
-    spec.check_packages()
-    name = "hf" if spec.name in EMBEDDED else spec.name
-    arguments = _resolved(spec)
-    extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
-    if spec.is_api:  # its threads and its retries are ours, see LMGenerator
-        arguments = {**arguments, "num_concurrent": 1, "max_retries": 1}
-        arguments.pop("retry_wait", None)
-        extra = {}
-    try:
-        return get_model(name).create_from_arg_obj(arguments, extra)
-    except (TypeError, OSError, ValueError, ImportError) as error:
-        raise UserError(
-            f"generator={spec.name} with {arguments} cannot be built: {error}. Its arguments are those of "
-            f"`lm_eval --model {name}`, written gen_NAME=VALUE."
-        ) from error
-
-
-def _resolved(spec: ModelSpec) -> dict[str, Any]:
-    """The arguments as lm_eval takes them: folders for names of ours, the adapter's base, the revision by itself."""
-    arguments = dict(spec.arguments)
-    base = spec.name if spec.name in EMBEDDED else None
-    if spec.adapter is not None:
-        arguments["peft"] = str(spec.adapter)
-        base = base or _base_of(spec.adapter)
-    if base is not None:
-        embedded = {"pretrained": str(EMBEDDED[base]), "dtype": "float32"} if base in EMBEDDED else {"pretrained": base}
-        arguments = {**embedded, **arguments}
-    if "@" in str(arguments.get("pretrained", "")) and not Path(arguments["pretrained"]).is_dir():
-        arguments["pretrained"], arguments["revision"] = _revised(arguments)
-    return arguments
-
-
-def _base_of(adapter: Path) -> str | None:
-    """The base model that an adapter names: a Hub id, a folder, or ``tiny``."""
-    try:
-        named = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"gen_peft={adapter} is no PEFT adapter: its adapter_config.json is missing or damaged ({error}). A model "
-            "that was tuned in full is given with gen_pretrained=."
-        ) from None
-    return str(named) if named else None
-
-
 def _revised(arguments: Mapping[str, Any]) -> tuple[str, str | None]:
     """Hub id and revision of ``gen_pretrained=ORG/NAME@REVISION``, or of that and ``gen_revision=``."""
     name, _, revision = str(arguments.get("pretrained", "")).partition("@")
@@ -228,16 +248,6 @@ def _hub_note(name: str, revision: str | None) -> Note | None:
         return None  # building the model says what is wrong with its name
 
 
-def _device(spec: ModelSpec) -> str | None:
-    if spec.name in EMBEDDED:
-        return "cpu"
-    if not spec.name.startswith("hf"):
-        return None
-    import torch
-
-    return None if torch.cuda.is_available() else "cpu"  # lm_eval's own default is cuda
-
-
 def _content(folder: Path) -> list[list[Any]]:
     """Name and sha256 of each file; large ones by size and time of change."""
     found = []
@@ -247,3 +257,12 @@ def _content(folder: Path) -> list[list[Any]]:
         mark = sha256(path.read_bytes()).hexdigest() if whole else [stat.st_size, stat.st_mtime_ns]
         found.append([str(path.relative_to(folder)), mark])
     return found
+
+
+def _check_url(url: Any) -> None:
+    """Raise a UserError for a ``gen_base_url`` that is no address."""
+    parts = urlsplit(str(url)) if url is not None else None
+    if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise UserError(
+            f"gen_base_url={url} is not an address: give one such as http://localhost:8000/v1/chat/completions."
+        )

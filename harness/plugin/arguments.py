@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.page_reading import Reading
-from lm_eval_rag.harness.common.errors import at_least, unknown
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.journal import Journal, digest
-from lm_eval_rag.harness.core.parameters import bind, defaults, preset_of
+from lm_eval_rag.harness.core.parameters import bind, check, defaults, preset_of
 from lm_eval_rag.harness.core.prompts import read_prompt_file
 from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
 from lm_eval_rag.harness.generators.fit import check_version
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.web.extract import EXTRACTORS
 from lm_eval_rag.harness.web.reader import DEFAULT
 
 log = logging.getLogger(__name__)
-OURS = ("generator", "retriever", "corpus", "journal", "max_prompt_tokens", "seed", "kg", "extractor")
+OURS = (
+    "generator",
+    "chat",
+    "retriever",
+    "corpus",
+    "journal",
+    "max_prompt_tokens",
+    "seed",
+    "kg",
+    "extractor",
+    "window",
+    "trace",
+)
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
 
 
@@ -45,6 +59,8 @@ class Setup:
         max_prompt_tokens: The most tokens of a prompt, or None.
         journal: ``off``, a path, or None for a file named after the fingerprint.
         kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
+        window: The most questions in flight; None for the default.
+        trace: A file for every step of every question; None writes none.
     """
 
     name: str
@@ -55,6 +71,8 @@ class Setup:
     max_prompt_tokens: int | None = None
     journal: str | None = None
     kg: KnowledgeGraph | None = None
+    window: int | None = None
+    trace: str | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -85,8 +103,12 @@ class Setup:
         """The journal's file, one a rank; None when it is off."""
         if self.journal == "off":
             return None
-        path = Path(self.journal or cache_dir() / "journal" / f"{self.fingerprint[:16]}.sqlite")
-        return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+        return _of_rank(Path(self.journal or cache_dir() / "journal" / f"{self.fingerprint[:16]}.sqlite"), rank)
+
+    def trace_path(self, rank: int) -> Path | None:
+        """The file of the trace, one a rank; None where none is wanted."""
+        path = Path(self.trace) if self.trace else beside_samples.get()
+        return _of_rank(path, rank) if path else None
 
     def open_journal(self, rank: int = 0) -> Journal:
         """The journal, opened."""
@@ -122,24 +144,28 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         raise unknown("retriever", retriever, RETRIEVERS)
     if rest.get("max_prompt_tokens") is not None:
         at_least("max_prompt_tokens", rest["max_prompt_tokens"])
+    if rest.get("window") is not None:
+        at_least("window", rest["window"])
     generator = rest.get("generator", TINY)
     spec = ModelSpec(generator, generation, _batch_size(generator, rest.get("batch_size")), rest.get("device"))
     spec.check()
     if "generator" in getattr(method, "runs_with", {}):  # it does nothing without one
         spec.check_packages()
     own |= _omitted(method, own, spec)
-    if own.get("prompt_file"):
+    if own.get("prompt_file") and own.get("answer_style", "free") == "free":  # other styles are other versions
         _check_prompts(own["prompt_file"], spec.note.prompt if spec.note else None)
     corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
     return Setup(
         name=name,
         method=method,
         parameters=own,
-        generator=LMGenerator(spec, seed=seed),
+        generator=LMGenerator(spec, chat=_chat(rest.get("chat"), spec), seed=seed),
         corpora=Corpora(retriever, retrieval, corpus, Reading(_extractor(rest.get("extractor", DEFAULT)))),
         max_prompt_tokens=rest.get("max_prompt_tokens"),
         journal=rest.get("journal"),
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
+        window=rest.get("window"),
+        trace=rest.get("trace"),
     )
 
 
@@ -148,6 +174,17 @@ def _check_prompts(path: str, tuned: str | None) -> None:
     version = read_prompt_file(path).get("version")
     if isinstance(version, str):
         check_version(version, tuned)
+
+
+def _of_rank(path: Path, rank: int) -> Path:
+    return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+
+
+def _chat(given: Any, spec: ModelSpec) -> bool | None:
+    check("chat", given, bool | None)
+    if given is False and spec.is_chat_api:
+        raise UserError(f"chat=False is not possible with generator={spec.name}, which takes messages. Leave it out.")
+    return cast("bool | None", given)
 
 
 def _extractor(name: str) -> str:
@@ -171,9 +208,17 @@ def _omitted(method: Callable[..., Any], own: Mapping[str, Any], spec: ModelSpec
 
 
 def _batch_size(generator: str, given: int | str | None) -> int | str | None:
-    """lm_eval's default is 1, which the embedded generators need not suffer, nor vLLM, which batches by itself."""
-    if isinstance(given, str) and given.isdigit():
+    """What ``--batch_size`` says; embedded generators override batch size 1, lm_eval's default, and vLLM does too.
+
+    ``auto`` is the default for the embedded generators; for others lm_eval finds the largest that fits.
+    """
+    if isinstance(given, str) and given.lstrip("-").isdigit():
         given = int(given)
+    automatic = isinstance(given, str) and re.fullmatch(r"auto(:\d+)?", given) is not None
+    if not automatic and given is not None and (isinstance(given, str) or given < 1):
+        raise UserError(f"--batch_size {given} is not allowed: give a whole number of 1 or more, or auto.")
+    if automatic:
+        return None if generator in EMBEDDED else given
     if given in (None, 1):
         return None if generator in EMBEDDED else "auto" if generator == "vllm" else 1
     return given

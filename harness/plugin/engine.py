@@ -11,7 +11,7 @@ from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.lookup import Graphs
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.contract import check_method
-from lm_eval_rag.harness.core.driver import Driver, Method
+from lm_eval_rag.harness.core.driver import WINDOW, Driver, Method
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
 from lm_eval_rag.harness.core.progress import Bar
@@ -33,6 +33,8 @@ class Engine:
         max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
         gold: Gold answers by (corpus, query id), for the oracle control of rules alone.
         kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
+        window: The most questions in flight.
+        prices: US dollars per million prompt tokens and per million completion tokens, to show the cost.
     """
 
     corpora: Corpora
@@ -41,18 +43,26 @@ class Engine:
     max_prompt_tokens: int | None = None
     gold: Mapping[tuple[str | None, str], Sequence[str]] = field(default_factory=dict)
     kg: KnowledgeGraph | None = None
+    window: int = WINDOW
+    prices: tuple[float, float] | None = None
 
     def run(
-        self, method: Method, queries: Sequence[Query], *, decoding: Decoding | None = None, name: str = "questions"
-    ) -> list[tuple[Answer, Trace]]:
-        """Answer every query; (answer, trace) in their order."""
+        self,
+        method: Method,
+        queries: Sequence[Query],
+        *,
+        decoding: Decoding | None = None,
+        name: str = "questions",
+        keep: Callable[[Query, Answer, Trace], Any] = lambda _, *result: result,
+    ) -> list[Any]:
+        """Answer every query; what ``keep`` makes of each, by default (answer, trace), in their order."""
         resources = Resources(
             self.corpora, Graphs(self.kg), self.journal, decoding or Decoding(), self.max_prompt_tokens, self.gold
         )
         served = backends(resources, self.generator)
-        bar = Bar(len(queries), name)
+        bar = Bar(len(queries), name, prices=self.prices)
         try:
-            return Driver(method, served, bar).run(queries)
+            return Driver(method, served, bar, self.window).run(queries, keep)
         finally:
             bar.close()
             self.corpora.reading.close()

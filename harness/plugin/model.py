@@ -1,9 +1,11 @@
 """A method as an lm_eval model: ``lm_eval --model rulerag_icl --model_args k=10,generator=hf,gen_pretrained=...``.
 
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
-model, whose own arguments are written ``gen_*``), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file
-in place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
-``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``.
+model, whose own arguments are written ``gen_*``), ``chat`` (whether prompts go through the generator's chat template;
+by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file in
+place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
+``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
+most questions in flight), ``trace`` (a file for every step of every question).
 
 lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
 ``--system_instruction`` stands before that prompt, as a chat's system message where there is a chat. (On a task that is
@@ -24,17 +26,25 @@ from typing import Any
 from lm_eval.api.model import LM
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.driver import WINDOW
+from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, share_depth
-from lm_eval_rag.harness.core.types import Query, Trace
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
+from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
 MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
+NAMED = 10  # at most so many questions are named in a warning
+CUT_SHORT = {  # count in a record -> what to say of it
+    "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
+    "filtered": "The server's content filter ended them.",
+}
 
 
 class RagLM(LM):  # type: ignore[misc]
@@ -74,23 +84,27 @@ class RagLM(LM):  # type: ignore[misc]
             groups[json.dumps(how, sort_keys=True)].append(i)
         system = next((request.doc[SYSTEM] for request in requests if SYSTEM in request.doc), None)
         self.generator.system = system
-        setup, journal = self.setup, self.setup.open_journal(launched_rank())
-        gold = self._gold(requests, queries)
-        engine = Engine(setup.corpora, self.generator, journal, setup.max_prompt_tokens, gold, setup.kg)
+        tasks = {id(query): request.task_name for query, request in zip(queries, requests, strict=True)}
         answers: dict[int, RagText] = {}
-        traces: dict[int, Trace] = {}
+        journal = self.setup.open_journal(launched_rank())
         try:
-            for key, positions in groups.items():
-                options, shots, self.generator.system = json.loads(key)
-                method, asked = self._with_shots(shots), [queries[i] for i in positions]
-                results = engine.run(method, asked, decoding=_decoding(options), name=self.name)
-                for i, (answer, trace) in zip(positions, results, strict=True):
-                    traces[i], answers[i] = trace, RagText(answer.text, record(answer, trace))
+            with TraceFile(self.setup.trace_path(launched_rank())) as trace_file:
+
+                def keep(query: Query, answer: Answer, trace: Trace) -> RagText:
+                    trace_file.write(tasks[id(query)], query, trace)
+                    return RagText(answer.text, record(answer, trace, self.generator.spec.prices))
+
+                engine = self._engine(journal, self._gold(requests, queries))
+                for key, positions in groups.items():
+                    options, shots, self.generator.system = json.loads(key)
+                    method, asked = self._with_shots(shots), [queries[i] for i in positions]
+                    texts = engine.run(method, asked, decoding=_decoding(options), name=self.name, keep=keep)
+                    answers |= zip(positions, texts, strict=True)
         finally:
             self.generator.system = system
             journal.close()
         self._share_depth(requests, answers)
-        self._count([(queries[i].id, trace, answers[i].aux["notes"]) for i, trace in traces.items()])
+        self._count([(queries[i].id, answer.aux) for i, answer in answers.items()])
         return [answers[i] for i in first]
 
     def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -104,13 +118,19 @@ class RagLM(LM):  # type: ignore[misc]
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """Notes that prompts go through the generator's chat template; the method's own prompt is what it is given."""
-        self.generator.chat = True
+        self._chat()
         return "\n".join(message["content"] for message in chat_history)
 
     def chat_template(self, chat_template: bool | str = False) -> str:
         """The template is the generator's; noted here, applied there."""
-        self.generator.chat = self.generator.chat or bool(chat_template)
+        if chat_template:
+            self._chat()
         return ""
+
+    def _chat(self) -> None:
+        if self.generator.asked_chat is False:
+            raise UserError("chat=False and --apply_chat_template contradict each other. Leave one of them out.")
+        self.generator.chat = True
 
     @property
     def tokenizer_name(self) -> str:
@@ -166,6 +186,7 @@ class RagLM(LM):  # type: ignore[misc]
                 **self.setup.identity(),
                 "fingerprint": self.setup.fingerprint,
                 "generator": self.generator.spec.identity if generates else None,
+                "prompt_form": str(self.generator.form) if generates else None,
                 "system_instruction": self.generator.system,
                 "indexes": self.setup.corpora.identity(),
                 "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
@@ -174,6 +195,19 @@ class RagLM(LM):  # type: ignore[misc]
                 "unscored": list(self.unscored),
             }
         }
+
+    def _engine(self, journal: Journal, gold: Mapping[tuple[str | None, str], list[str]]) -> Engine:
+        setup = self.setup
+        return Engine(
+            setup.corpora,
+            self.generator,
+            journal,
+            setup.max_prompt_tokens,
+            gold,
+            setup.kg,
+            max(setup.window or WINDOW, 1 if setup.window else 2 * self.generator.spec.width),
+            self.generator.spec.prices,
+        )
 
     def _with_shots(self, shots: int) -> Callable[..., Any]:
         """The method with lm_eval's ``--num_fewshot``, unless ``shots=`` says otherwise."""
@@ -205,24 +239,34 @@ class RagLM(LM):  # type: ignore[misc]
         for task, of_task in records.items():
             share_depth(of_task, depths[task])
 
-    def _count(self, traces: Sequence[tuple[str, Trace, Sequence[str]]]) -> None:
+    def _count(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""
-        done = Counter(questions=len(traces))
-        failed = [id for id, trace, _ in traces if trace.failure]
+        done = Counter(questions=len(records))
+        failed = [id for id, aux in records if aux["failure"]]
         done["unscored"] = len(failed)
-        for id, trace, notes in traces:
-            steps = trace.steps
-            done.update(f"note: {note}" for note in notes)
-            done.update(step.ask for step in steps)
-            done.update(calls=len(steps), journalled=sum(step.journalled for step in steps))
-            if trace.failure:
-                log.warning("Question %s stays unscored: %s", id, trace.failure)
+        for id, aux in records:
+            done.update(f"note: {note}" for note in aux["notes"])
+            done.update(aux["calls"])
+            done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
+            done.update({name: aux[name] for name in CUT_SHORT if aux.get(name)})
+            if aux["failure"]:
+                log.warning("Question %s stays unscored: %s", id, aux["failure"])
+        self._warn_of_cuts(records)
         if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
             log.warning("%s asked no generator; --system_instruction is not used.", self.name)
         for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
             self.counts.update(counts)
             self.unscored.extend(ids)
             tell(ids)
+
+    def _warn_of_cuts(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for name, advice in CUT_SHORT.items():
+            ids = [id for id, aux in records if aux.get(name)]
+            if ids:
+                more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+                log.warning(
+                    "Replies %s in %d questions (%s%s). %s", name, len(ids), ", ".join(ids[:NAMED]), more, advice
+                )
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:

@@ -53,8 +53,10 @@ BACKENDS: dict[type, Callable[[Resources], Any]] = {
 
 # ask -> its backend, in runs with a generator
 OF_GENERATOR: dict[type, Callable[[Resources, Generator], Any]] = {
-    asks.Generate: lambda of, generator: GenerateBackend(generator, of.journal, of.decoding, of.limit),
-    asks.Loglikelihood: lambda of, generator: LoglikelihoodBackend(generator, of.journal, of.limit),
+    asks.Generate: lambda of, generator: GenerateBackend(
+        generator, journal=of.journal, decoding=of.decoding, limit=of.limit
+    ),
+    asks.Loglikelihood: lambda of, generator: LoglikelihoodBackend(generator, journal=of.journal, limit=of.limit),
 }
 
 

@@ -13,7 +13,7 @@ verdicts are kept in the documents as ``_judge``. ``--metadata labels=FILE`` add
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from lm_eval.api.task import ConfigurableTask
@@ -33,6 +33,14 @@ RECORD = "_rag"  # the key of a document under which the method's record lies
 def process_results(doc: Mapping[str, Any], results: list[str]) -> dict[str, float]:
     """Every score that this document can be given; one that cannot be given is absent, never 0."""
     return score(doc, results[0], doc.get(RECORD))
+
+
+@cache
+def compiled(template: str) -> Any:
+    """A Jinja template as lm_eval reads it."""
+    from lm_eval.utils import env
+
+    return env.from_string(template)
 
 
 class RagTask(ConfigurableTask):  # type: ignore[misc]
@@ -70,6 +78,27 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         judges = [{"name": judge.name, "fingerprint": judge.fingerprint} for judge in self._judges]
         self.config.metadata = {**(self.config.metadata or {}), "judges": judges, "cut": panel.cut.name}
         return panel
+
+    def doc_to_text(self, doc: dict[str, Any], doc_to_text: Any = None) -> Any:
+        """As lm_eval's, but a template is compiled once, not for every document."""
+        return super().doc_to_text(doc, self._filler(doc_to_text or self.config.doc_to_text))
+
+    def doc_to_target(self, doc: Mapping[str, Any], doc_to_target: Any = None) -> Any:
+        """As lm_eval's, but a template is compiled once, and what it gives is a text whatever it looks like."""
+        return super().doc_to_target(doc, self._filler(doc_to_target or self.config.doc_to_target))
+
+    @staticmethod
+    def resolve_field(doc: dict[str, Any], field: str | None = None) -> Any:
+        """As lm_eval's, for the description; a template is compiled once."""
+        if not field:
+            return None
+        return doc[field] if field in doc else compiled(field).render(**doc)
+
+    def _filler(self, template: Any) -> Any:
+        """A function that fills in a template, or what was given where that is no template."""
+        if self.prompt is not None or not isinstance(template, str) or template in self.features:
+            return template
+        return lambda doc: compiled(template).render(**doc)
 
     def fewshot_context(
         self, doc: dict[str, Any], num_fewshot: int, system_instruction: str | None = None, **kwargs: Any

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +70,9 @@ def rescore(run: TaskRun) -> Rescored:
     """Recompute one task of one run."""
     lines: list[str] = []
     values: dict[str, list[float]] = {}
-    shots = run.results.get("n-shot", {}).get(run.task)
+    shots, newer = run.results.get("n-shot", {}).get(run.task), _newer_metrics(run)
     for sample in run.samples:
-        differences, scores = _rescore_line(sample)
+        differences, scores = _rescore_line(sample, newer)
         differences += _hash_faults(sample, shots)
         lines += [f"{question_id(sample)}: {difference}" for difference in differences]
         for name, value in scores.items():
@@ -106,12 +106,19 @@ def standard_error(values: Sequence[float]) -> float:
     return math.sqrt(sum((value - middle) ** 2 for value in values) / (len(values) - 1)) / math.sqrt(len(values))
 
 
-def _rescore_line(sample: Mapping[str, Any]) -> tuple[list[str], dict[str, float]]:
-    """(differences, recomputed scores) of one line."""
+def _newer_metrics(run: TaskRun) -> set[str]:
+    """Metrics that came after the run: those that its own list of metrics lacks."""
+    listed = run.results.get("configs", {}).get(run.task, {}).get("metric_list") or ()
+    known = {entry["metric"] for entry in listed if isinstance(entry, Mapping) and "metric" in entry}
+    return set(METRICS) - known if known else set()
+
+
+def _rescore_line(sample: Mapping[str, Any], newer: Collection[str] = ()) -> tuple[list[str], dict[str, float]]:
+    """(differences, recomputed scores) of one line; metrics that came after the run are left out."""
     doc = sample["doc"]
     try:
         answer, record = sample["filtered_resps"][0], doc.get("_rag")
-        scores = score(doc, answer, record)
+        scores = {name: value for name, value in score(doc, answer, record).items() if name not in newer}
         faults = verdict_faults(doc, answer, bool((record or {}).get("abstained")))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         return [f"cannot be scored: its document or record is malformed ({type(error).__name__}: {error})"], {}

@@ -21,7 +21,8 @@ from lm_eval_rag.harness.common.errors import UserError
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
 RESULT_KEYS = ("results", "configs", "n-samples", "config")  # required in a results file
-FILE_ARGUMENTS = ("path", "journal")  # model arguments that only name files and change no answer
+ALWAYS_SHOWN = ("answer_style",)  # model arguments that are shown even if all runs agree in them
+FILE_ARGUMENTS = ("path", "journal", "trace", "window")  # model arguments that only name files and change no answer
 SAMPLE_KEYS = ("doc_id", "doc", "filter", "metrics", "filtered_resps")  # required in a line of samples
 HOW = "Run lm_eval with --output_path FOLDER --log_samples and give FOLDER."
 
@@ -186,7 +187,8 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for path, config in files.items():
         own = _arguments(config)
         others = [_arguments(c) for c in files.values() if c.get("model") == config.get("model")]
-        telling = [key for key in sorted({k for o in others for k in o}) if len({o.get(key) for o in others}) > 1]
+        keys = sorted({k for o in others for k in o})
+        telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
         label = " ".join([str(config.get("model")), *(f"{key}={own[key]}" for key in telling if key in own)])
         taken = sum(other == label or other.startswith(f"{label} #") for other in labels.values())
         labels[path] = f"{label} #{taken + 1}" if taken else label

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lm_eval_rag.harness.scoring.answer import em, token_f1
+from lm_eval_rag.harness.scoring.answer import em, em_contains, token_f1
 from lm_eval_rag.harness.scoring.attribution import attributed
 from lm_eval_rag.harness.scoring.case import Case, read_case
 from lm_eval_rag.harness.scoring.crag import (
@@ -50,6 +50,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("em", em),
+        Metric("em_contains", em_contains),
         Metric("token_f1", token_f1),
         Metric("crag_correct", crag_correct),
         Metric("crag_missing", crag_missing, higher_is_better=False),

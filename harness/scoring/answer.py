@@ -1,15 +1,28 @@
-"""Answer scores: exact match and token F1 (RuleRAG, arXiv:2410.22353, section 4; SQuAD, arXiv:1606.05250)."""
+"""Answer scores: exact match and token F1 (RuleRAG, arXiv:2410.22353, section 4; SQuAD, arXiv:1606.05250).
+
+``em_contains`` is of this project, for models that answer in sentences.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from lm_eval_rag.harness.scoring.case import Case
+from lm_eval_rag.harness.scoring.normalise import has_words
 
 
 def em(case: Case) -> float | None:
     """1 if the answer equals a gold answer in normal form, else 0; unscored without gold answers."""
     return float(case.normal_answer in case.golds) if case.golds else None
+
+
+def em_contains(case: Case) -> float | None:
+    """1 if a gold answer stands in the answer as whole words, in normal form, else 0; unscored without gold answers.
+
+    For answers in sentences; never less than ``em``, and no substitute for it: an answer that lists many names holds
+    the right one more often.
+    """
+    return float(any(has_words(case.normal_answer, gold) for gold in case.golds)) if case.golds else None
 
 
 def token_f1(case: Case) -> float | None:

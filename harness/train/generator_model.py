@@ -11,6 +11,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.quantization import keep_form
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import Row
@@ -62,7 +63,7 @@ def load(base: str, preset: Preset, *, dtype: str, device: str | None, seed: int
     place = _place(device)
     tokenizer = _tokenizer(base)
     model = _adapted(_base(base, preset, dtype, place), base, preset)
-    generator = LMGenerator(ModelSpec("hf", {"pretrained": base}))
+    generator = LMGenerator(ModelSpec("hf", {"pretrained": base}), chat=False)  # prompts are learnt as raw text
     generator.lm = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=max(preset.batch_size, 1))
     return Loaded(model, tokenizer, generator)
 
@@ -119,9 +120,7 @@ def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
         raise _missing(base, error) from None
     if not preset.four_bit:
         return model.to(place)
-    for module in model.modules():  # the weight format of bitsandbytes for inference on CPUs has no gradient
-        if hasattr(module, "support_avx512bf16_for_cpu"):
-            module.support_avx512bf16_for_cpu = False
+    keep_form(model)
     return model
 
 

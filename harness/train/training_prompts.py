@@ -62,7 +62,6 @@ class Recorder:
     max_tokens: int
     limit: int | None = None
     batch: int = 512
-    costly: bool = True
     sent: dict[Query, tuple[Prompt, Fitted]] = field(default_factory=dict)
 
     def serve(self, asked: Sequence[tuple[Query, Generate]]) -> list[Served | CallError]:
@@ -79,7 +78,9 @@ class Recorder:
         if isinstance(fitted, CallError):
             return fitted
         self.sent[query] = (ask.prompt, fitted)
-        return Served(("",), Step("Generate", fitted.text, "", fitted.tokens, dropped_passages=fitted.dropped))
+        return Served(
+            ("",), Step("Generate", fitted.text, "", prompt_tokens=fitted.tokens, dropped_passages=fitted.dropped)
+        )
 
 
 def read_questions(task: str, corpus_id: str) -> list[GeneratorQuestion]:

@@ -1,11 +1,11 @@
-"""How a tuned generator answers about names and rules that its training prompts never showed: a table of its card.
+"""Accuracy of a fine-tuned generator on names and rules that are not in its training prompts: a table of its card.
 
     lm_eval --tasks ruleqa --model rulerag_ft --log_samples --output_path runs
     python scripts/tiny/measure_unseen.py harness/generators/rulerag_tiny_rgft runs
 
-The prompts of training are built again from the checkpoint's ``rulerag.json``. A name or a rule is seen when it stands
-anywhere in a training prompt of its set, and a name also as an answer that was learnt. ``em where found`` is over the
-questions with recall@10 = 1, since what was never seen is often what no document tells.
+The training prompts are rebuilt from the checkpoint's ``rulerag.json``. A name or a rule is seen if any training prompt
+of its set contains it; a name also if it is a training answer. ``em if retrieved`` is over the questions with
+recall@10 = 1, because an unseen answer is often not in any document.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS
 from lm_eval_rag.harness.train.training_prompts import build_rows, read_questions, split
 
-N_RULES = 3  # of a question, as the methods have it
+N_RULES = 3  # rules per question, as in the methods
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("runs", type=Path, nargs="+", help="what lm_eval wrote, with --log_samples")
-    given = parser.parse_args()
-    note = read_note(given.checkpoint)
-    assert note is not None, f"{given.checkpoint} has no rulerag.json"
+    parser.add_argument("runs", type=Path, nargs="+", help="output folders of lm_eval with --log_samples")
+    options = parser.parse_args()
+    note = read_note(options.checkpoint)
+    assert note is not None, f"{options.checkpoint} has no rulerag.json"
     corpora = dict(zip(note.tasks, note.corpora, strict=True))
     setup = _setup(note)
     names = ["all", "answer seen", "answer unseen", "subject and answer unseen", "rules seen", "rules unseen"]
     lines = []
-    for run in read_runs(given.runs):
+    for run in read_runs(options.runs):
         if run.task not in corpora:
             continue
         docs = {id_: sample["doc"] for id_, sample in run.questions.items()}
         classes = _classes(docs, _shown(note, setup, run.task, corpora[run.task]))
         em, recall = run.scores["em"], run.scores["recall@10"]
-        found = {id_: score for id_, score in em.items() if recall.get(id_) == 1}
-        for told, scores in (("em", em), ("recall@10", recall), ("em where found", found)):
+        retrieved = {id_: score for id_, score in em.items() if recall.get(id_) == 1}
+        for metric, scores in (("em", em), ("recall@10", recall), ("em if retrieved", retrieved)):
             values = [[scores[id_] for id_ in docs if name in classes[id_] and id_ in scores] for name in names]
             shown = (f"{cell(interval(value))} of {len(value):,}" if value else "" for value in values)
-            lines.append([run.label, run.task, told, *shown])
+            lines.append([run.label, run.task, metric, *shown])
     print(table(["run", "task", "score", *names], lines))
 
 
@@ -62,14 +62,14 @@ def _setup(note: Note) -> Setup:
     """The method that built the prompts, with its retriever."""
     settings = note.settings
     retriever, options = settings["retriever"]
-    given = {"retriever": retriever, "generator": settings["base"], **settings["parameters"]}
-    given |= {f"retriever_{key}": value for key, value in options.items()}
+    arguments = {"retriever": retriever, "generator": settings["base"], **settings["parameters"]}
+    arguments |= {f"retriever_{key}": value for key, value in options.items()}
     method: Callable[..., Any] = get_model(settings["method"]).method
-    return read_arguments(settings["method"], method, given)
+    return read_arguments(settings["method"], method, arguments)
 
 
 def _shown(note: Note, setup: Setup, task: str, corpus: str) -> str:
-    """All that the training prompts of a set show, and the answers learnt."""
+    """The text of all training prompts and answers of a set."""
     settings = note.settings
     questions = read_questions(task, corpus)
     training, _ = split(questions, rows=settings["rows"], dev=settings["dev"], seed=settings["seed"])
@@ -79,8 +79,8 @@ def _shown(note: Note, setup: Setup, task: str, corpus: str) -> str:
 
 
 def _classes(docs: Mapping[str, Mapping[str, Any]], shown: str) -> dict[str, set[str]]:
-    """Question id -> the columns that it counts in."""
-    found: dict[str, set[str]] = {}
+    """Question id -> the columns that it belongs to."""
+    classes: dict[str, set[str]] = {}
     banks: dict[str, RuleBank] = {}
     for id_, doc in docs.items():
         if doc["corpus"] not in banks:
@@ -88,12 +88,12 @@ def _classes(docs: Mapping[str, Mapping[str, Any]], shown: str) -> dict[str, set
         bank = banks[doc["corpus"]]
         answer = any(name in shown for name in doc["answers"])
         rules = [rule.text in shown for rule in bank.match(doc["query"], N_RULES)]
-        found[id_] = {"all", f"answer {'seen' if answer else 'unseen'}"}
+        classes[id_] = {"all", f"answer {'seen' if answer else 'unseen'}"}
         if not answer and doc["subject"] not in shown:
-            found[id_].add("subject and answer unseen")
+            classes[id_].add("subject and answer unseen")
         if rules:
-            found[id_].add(f"rules {'seen' if any(rules) else 'unseen'}")
-    return found
+            classes[id_].add(f"rules {'seen' if any(rules) else 'unseen'}")
+    return classes
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Batches of reading exercises: documents once a row, then questions that see the documents but not each other."""
+"""Batches of reading exercises: each row has documents, then questions that attend to them but not to each other."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tokenizers import Tokenizer
 
 from lm_eval_rag.harness.core.prompts import Template
 
-COPIED, FIRST, REST = 0.1, 2.0, 0.5  # weights in the loss: of copied tokens, of an answer's first one, of its rest
+COPIED, FIRST, REST = 0.1, 2.0, 0.5  # loss weights: copied tokens, first token of an answer, its other tokens
 
 
 def batch(kind: str, seed: int, template: Template, tokenizer: Tokenizer, tokens: int) -> list[dict[str, torch.Tensor]]:
-    """A step's exercises of about ``tokens`` tokens, in two halves of like length.
+    """The exercises of one step with about ``tokens`` tokens, in two halves with similar numbers of tokens.
 
     Args:
         kind: ``short`` or ``full``.
-        seed: Of all draws.
+        seed: Seed of all random numbers.
     """
     sampler = Sampler(seed)
     rows: list[Row] = []
@@ -37,13 +37,13 @@ def batch(kind: str, seed: int, template: Template, tokenizer: Tokenizer, tokens
 
 
 def tokens_before(rows: list[Row], share: float) -> int:
-    """How many rows hold ``share`` of all tokens."""
+    """Number of rows that have ``share`` of all tokens."""
     ends = list(itertools.accumulate(len(row.ids) for row in rows))
     return bisect.bisect_left(ends, share * ends[-1]) if share < 1 else len(rows)
 
 
 class Row:
-    """One exercise in tokens: ``group`` is 0 for what all see and n for question n; ``weight`` is that of the loss."""
+    """One exercise in tokens: ``group`` is 0 for shared tokens and n for question n; ``weight`` is the loss weight."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -59,7 +59,7 @@ class Row:
 
 
 def encode(exercise: Exercise, template: Template, tokenizer: Tokenizer) -> Row:
-    """Documents once, then each question with its answer."""
+    """The documents, then each question with its answer."""
     texts = [exercise.shared(template)]
     for asked in exercise.asked:
         texts += [exercise.own(template, asked), f" {asked.answer}"]
@@ -74,7 +74,7 @@ def encode(exercise: Exercise, template: Template, tokenizer: Tokenizer) -> Row:
 
 
 def copied(ids: list[int], seen: set[tuple[int, int]]) -> list[float]:
-    """The weight of each token: that of copying where the pair with the token before it was ``seen`` (grows)."""
+    """Loss weight of each token: ``COPIED`` if its pair with the previous token is in ``seen``, which grows."""
     weight = [0.0] * len(ids)
     for place in range(1, len(ids)):
         pair = (ids[place - 1], ids[place])
@@ -84,7 +84,7 @@ def copied(ids: list[int], seen: set[tuple[int, int]]) -> list[float]:
 
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
-    """Padded tensors; ``mask`` [row, 1, to, from] is true where a token sees another."""
+    """Padded tensors; ``mask`` [row, 1, to, from] is True if a token attends to another."""
     widest = max(len(row.ids) for row in rows)
 
     def padded(lists: list[list[Any]], fill: float) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Made-up names of many kinds: persons, bodies with their seat, titles, places, and words no tokenizer knows whole."""
+"""Invented names: persons, organisations with their seat, titles, places, and words that a tokenizer must split."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ ACCENTS = str.maketrans("aeioucns", "áéíöüçñš")
 
 
 class Namer:
-    """Draws names.
+    """A source of names.
 
     Args:
-        rng: Where the draws come from.
+        rng: Source of randomness.
     """
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def some(self, n: int, hard: float) -> list[str]:
-        """Different names; with some chance several share a place or a word."""
-        rng, found = self.rng, dict[str, None]()
+        """Distinct names; some may share a place or a word."""
+        rng, names = self.rng, dict[str, None]()
         lands = [self.land() for _ in range(rng.randint(1, 4))]
         styles = rng.choices(STYLES, k=rng.randint(1, 3))
-        while len(found) < n:
+        while len(names) < n:
             short = rng.random() > hard and rng.random() < 0.8
-            found[self.land() if short else rng.choice(styles)(self, lands)] = None
-        return list(found)
+            names[self.land() if short else rng.choice(styles)(self, lands)] = None
+        return list(names)
 
     def land(self) -> str:
-        """Where something is: a common, a made-up or a strange word."""
+        """A place: a common, an invented or a strange word."""
         return self.rng.choice((self.rng.choice(LANDS), self.word().capitalize(), self.strange()))
 
     def word(self) -> str:
-        """A common word or a made-up one."""
+        """A common or an invented word."""
         return self.rng.choice(ANY) if self.rng.random() < 0.6 else syllables(self.rng, self.rng.randint(1, 3))
 
     def strange(self) -> str:
-        """Letters torn from words: what the tokenizer has no whole piece for."""
+        """Joined pieces of words, for which the tokenizer has no single token."""
         rng = self.rng
         parts = []
         for _ in range(rng.randint(1, 4)):

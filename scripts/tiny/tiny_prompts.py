@@ -1,8 +1,8 @@
-"""Made-up reading exercises for the embedded generator: documents, rules, questions, answers, no two alike.
+"""Generated reading exercises for training the embedded generator: documents, rules, questions, answers.
 
-Every exercise draws its own names and its own wordings of relations, so nothing can be learnt but to read. One exercise
-is a list of documents with several questions; a question's answer is the object that a vote over the documents gives
-(:func:`answer_of`). Texts are rendered with the prompt file of the methods.
+Every exercise has new names and new wordings of relations, so a model can only learn to read, not to memorise. An
+exercise is a list of documents with several questions. The answer to a question is the result of a vote over the
+documents (:func:`answer_of`). Texts are rendered with the prompt file of the methods.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLAIN_NAMES = sorted({*ANY, *LANDS, *GIVEN_NAMES, *BODIES})
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """A stated fact; ``when`` is "" for a static one."""
+    """A document that states a fact; ``when`` is "" for a static fact."""
 
     when: str
     subject: str
@@ -29,13 +29,13 @@ class Doc:
 
     @property
     def text(self) -> str:
-        """As the corpora linearise it."""
+        """The fact as text, as in the corpora."""
         return f"{self.when and f'Time {self.when} '}{self.subject} {self.relation} {self.object}."
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with the bodies of its rules, best first, and its answer."""
+    """A question, with the bodies of its rules (best first) and its answer."""
 
     text: str
     relation: str
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """Worked examples (question, answer), documents best first, and questions about them."""
+    """Worked examples (question, answer), documents (best first), and questions about them."""
 
     shots: tuple[tuple[str, str], ...]
     docs: tuple[Doc, ...]
@@ -53,7 +53,7 @@ class Exercise:
     guided: bool
 
     def shared(self, template: Template) -> str:
-        """What stands before the rules, the same for all questions."""
+        """The text before the rules, shared by all questions."""
         head = template.instruction_rules if self.guided else template.instruction
         parts = [head, *(f"{_ask(template, text)} {answer}" for text, answer in self.shots)]
         if self.docs:
@@ -61,7 +61,7 @@ class Exercise:
         return "\n".join(parts) + "\n"
 
     def own(self, template: Template, asked: Asked) -> str:
-        """Rules and question, up to the place of the answer."""
+        """Rules and question, up to the answer."""
         lines = "\n".join(
             f"[Entity1, {body}, Entity2] leads to [Entity1, {asked.relation}, Entity2]" for body in asked.bodies
         )
@@ -76,7 +76,7 @@ class Sampler:
     """An endless source of exercises.
 
     Args:
-        seed: Of all draws.
+        seed: Seed of all random numbers.
     """
 
     def __init__(self, seed: int) -> None:
@@ -89,10 +89,10 @@ class Sampler:
         """An exercise.
 
         Args:
-            docs: Number of documents (0: the guess is a name that the question holds).
-            questions: At most; the first asks for what the documents were retrieved for.
-            guided: Whether the questions have rules; None draws it.
-            hard: In [0, 1]: how often names are long, relations alike and objects repeated.
+            docs: Number of documents (with 0, the answer is a name in the question).
+            questions: Maximum number of questions; the documents were "retrieved" for the first one.
+            guided: Whether the questions have rules; None for a random choice.
+            hard: Difficulty in [0, 1]: how often names are long, relations similar and objects repeated.
         """
         rng = self.rng
         guided = rng.random() < 0.55 if guided is None else guided
@@ -104,40 +104,40 @@ class Sampler:
         now = self._when(dated, start, 1)
         weights = [(rank + 1) ** -rng.choice((0.0, 0.7, 1.4)) for rank in range(len(objects))]
         faithful = rng.choice((0.4, 0.6, 0.85, 1.0))
-        crowd = rng.choice(relations) if rng.random() < 0.4 else None  # what other subjects do too, as retrievers find
-        made: list[Doc] = []
+        crowd = rng.choice(relations) if rng.random() < 0.4 else None  # a relation with many subjects, as in retrieval
+        documents: list[Doc] = []
         for _ in range(docs):
             subject = subjects[0] if rng.random() < faithful else rng.choice(cast)
             relation, object_ = rng.choice(relations), rng.choices(objects, weights)[0]
-            if crowd and made and rng.random() < 0.7:
+            if crowd and documents and rng.random() < 0.7:
                 subject, relation = rng.choice(cast), crowd
             if object_ == subject or rng.random() < 0.18 * hard:
                 subject, object_ = rng.choice([name for name in cast if name != subject]), subject
-            made.append(Doc(self._when(dated, start, 0), subject, relation, object_))
-        made = list(dict.fromkeys(made))
-        stated = [doc.relation for doc in made if doc.subject == subjects[0]]
+            documents.append(Doc(self._when(dated, start, 0), subject, relation, object_))
+        documents = list(dict.fromkeys(documents))
+        stated = [doc.relation for doc in documents if doc.subject == subjects[0]]
         main = crowd or rng.choice(stated if stated and rng.random() > 0.35 * hard else relations)
-        if rng.random() < 0.7:  # as a retriever orders them
-            made.sort(key=lambda doc: -(doc.relation == main) - (doc.subject == subjects[0]) - rng.random() * 1.5)
-        keys = list(dict.fromkeys((doc.subject, doc.relation) for doc in made))
+        if rng.random() < 0.7:  # in a retriever's order
+            documents.sort(key=lambda doc: -(doc.relation == main) - (doc.subject == subjects[0]) - rng.random() * 1.5)
+        keys = list(dict.fromkeys((doc.subject, doc.relation) for doc in documents))
         rng.shuffle(keys)
         topics = [(subjects[0], main), *((s, r) for s, r in keys if s in subjects or rng.random() < 0.3)]
-        asked = [self._asked(made, relations, topic, now, guided, hard) for topic in dict.fromkeys(topics)]
+        asked = [self._asked(documents, relations, topic, now, guided, hard) for topic in dict.fromkeys(topics)]
         shots = tuple(
             self._shot(dated, start) for _ in range(rng.choice((1, 2, 3)) if rng.random() < 0.06 * hard else 0)
         )
-        return Exercise(shots, tuple(made), tuple(asked[:questions]), guided)
+        return Exercise(shots, tuple(documents), tuple(asked[:questions]), guided)
 
     def _asked(
         self, docs: Sequence[Doc], relations: Sequence[str], topic: tuple[str, str], now: str, guided: bool, hard: float
     ) -> Asked:
-        """A question about a subject and relation; with rules, mostly one that only a rule can answer."""
+        """A question about a subject and relation; with rules, mostly a question that needs a rule."""
         rng = self.rng
         subject, relation = topic
         bodies: list[str] = []
         if guided:
             there = [doc.relation for doc in docs if doc.subject == subject]
-            if rng.random() < 0.2 + 0.45 * hard:  # ask for what no document states, through the relation that one does
+            if rng.random() < 0.2 + 0.45 * hard:  # no document states the new relation; the old one becomes the body
                 bodies = [relation]
                 relation = next((r for r in rng.sample(relations, len(relations)) if r not in there), self._relation())
             more = [r for r in rng.sample(relations, len(relations)) if r != relation and r not in bodies]
@@ -167,7 +167,7 @@ class Sampler:
         return f"{year}-{month:02}-{rng.randint(1, 28):02}"
 
     def _reworded(self, relation: str) -> str:
-        """Now and then a question words its relation a little differently."""
+        """The relation, sometimes with a slightly different wording."""
         words = relation.split()
         if self.rng.random() > 0.06 or len(words) < 2:
             return relation
@@ -176,18 +176,18 @@ class Sampler:
         return " ".join(words)
 
     def _relations(self, n: int, hard: float) -> list[str]:
-        """Different wordings, some of which share most of their words."""
-        rng, found = self.rng, [self._relation()]
-        while len(found) < n:
-            words = rng.choice(found).split()
+        """Distinct wordings; some share most of their words."""
+        rng, wordings = self.rng, [self._relation()]
+        while len(wordings) < n:
+            words = rng.choice(wordings).split()
             if rng.random() < 0.4 * hard:
                 at = rng.randrange(len(words))
                 words[at : at + rng.randint(0, 1)] = [rng.choice(ANY)]
             else:
                 words = self._relation().split()
-            if (text := " ".join(words)) not in found:
-                found.append(text)
-        return found
+            if (text := " ".join(words)) not in wordings:
+                wordings.append(text)
+        return wordings
 
     def _relation(self) -> str:
         rng = self.rng
@@ -199,10 +199,10 @@ class Sampler:
 
 
 def short_exercise(rng: random.Random) -> Exercise:
-    """An exercise of names and relations of few plain words, no pair of subject and relation twice.
+    """An exercise with names and relations of few common words, and distinct pairs of subject and relation.
 
     Args:
-        rng: Where the draws come from.
+        rng: Source of randomness.
     """
     words = rng.choices(PLAIN_NAMES, k=80)
     pool = rng.choices(ANY, k=6)
@@ -217,16 +217,16 @@ def short_exercise(rng: random.Random) -> Exercise:
     relations = list(dict.fromkeys(relation() for _ in range(6)))
     subjects, objects = cast[: rng.randint(1, 4)], cast[4 : 4 + rng.randint(3, 9)]
     dated, guided = rng.random() < 0.7, rng.random() < 0.5
-    made: dict[tuple[str, str], Doc] = {}
+    by_topic: dict[tuple[str, str], Doc] = {}
     for _ in range(rng.randint(2, 10)):
         when = f"{rng.randint(1990, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}" if dated else ""
         doc = Doc(when, rng.choice(subjects), rng.choice(relations), rng.choice(objects))
-        made.setdefault((doc.subject, doc.relation), doc)
-    docs = rng.sample(list(made.values()), len(made))
+        by_topic.setdefault((doc.subject, doc.relation), doc)
+    docs = rng.sample(list(by_topic.values()), len(by_topic))
     asked = []
     for doc in rng.sample(docs, min(len(docs), 7)):
         wanted, bodies = doc.relation, ()
-        if guided and rng.random() < 0.6:  # what no document states, through what this one does
+        if guided and rng.random() < 0.6:  # no document states this relation, but a rule leads from this document
             wanted, bodies = relation(), (doc.relation, *rng.sample(relations, rng.random() < 0.3))
         elif guided:
             bodies = (relation(),)
@@ -236,10 +236,10 @@ def short_exercise(rng: random.Random) -> Exercise:
 
 
 def answer_of(docs: Sequence[Doc], subject: str, relation: str, bodies: Sequence[str]) -> str:
-    """The vote: a document counts 1 for the asked relation, 0.8, 0.7, ... for a rule's body, 0.03 for another one.
+    """The vote: weight 1 for a document with the question's relation; 0.8, 0.7, ... for rule bodies; 0.03 for others.
 
-    Later documents count up to a quarter more; a document that has the subject as object counts a tenth. Without a
-    document about the subject the first document's object, and without documents a name out of the question.
+    Later documents weigh up to a quarter more; a document with the subject as object weighs a tenth. Without a document
+    about the subject, the answer is the first document's object; without documents, a name in the question.
     """
     worth = {body: 0.8 - 0.1 * place for place, body in reversed(list(enumerate(bodies)))} | {relation: 1.0}
     days = sorted({doc.when for doc in docs})

@@ -1,4 +1,4 @@
-"""Common English words, written down by hand: what made-up names and relations are composed of."""
+"""Common English words, listed by hand, from which invented names and relations are composed."""
 
 ACTIONS = """
 abandon abuse accept accuse acknowledge acquire act adapt add admit adopt advise agree aid aim allow alter announce

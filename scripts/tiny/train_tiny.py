@@ -1,11 +1,11 @@
-"""Trains the embedded generator from nothing on made-up reading exercises, and writes its folder.
+"""Trains the embedded generator from scratch on generated reading exercises, and writes its folder.
 
     python scripts/tiny/train_tiny.py --out harness/generators/rulerag_tiny
 
-Training resumes from ``--work`` when it was cut off. Documents come once a prompt, followed by several questions that
-see the documents but not each other (a block mask), so that one reading serves many answers. The loss covers the
-answers and, with less weight, all other tokens that repeat a pair of tokens seen before: these can be predicted by
-copying, which is what is to be learnt; the names themselves cannot.
+An interrupted training resumes from ``--work``. A prompt has documents, followed by several questions that attend to
+the documents but not to each other (a block mask), so the documents are encoded once for many answers. The loss covers
+the answers and, with a smaller weight, all other tokens that repeat an earlier pair of tokens: these can be predicted
+by copying, which the model should learn, while new names cannot be predicted.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 from lm_eval_rag.harness.core.prompts import Template, load_template
 
 END = "<|end|>"
-# digits by year or part of a date, words with the space before them, punctuation one by one
+# up to four digits (a year) or part of a date; words with the space before them; single punctuation marks
 SPLIT = r"-\d\d(?!\d)| ?\d{1,4}| ?\p{L}+\p{M}*| ?[^\s\p{L}\d]|\s"
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def make_tokenizer(template: Template, size: int, seed: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer of our own words and of made-up exercises."""
+    """A byte-level BPE tokenizer, trained on our words and on generated exercises."""
     sampler, rng = Sampler(seed), random.Random(seed)
     namer = Namer(sampler.rng)
     words = sorted(set(ANY + BODIES + GIVEN_NAMES + LANDS))
@@ -91,9 +91,9 @@ def make_model(vocabulary: int, bracket: int, seed: int) -> LlamaForCausalLM:
 
 
 def loss_of(model: LlamaForCausalLM, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weighted mean loss, and the share of answers whose first token is right.
+    """The weighted mean loss, and the share of answers whose first token is correct.
 
-    A question's first token follows the documents' last one for no group but the first, so it is not counted.
+    The first token of a question is left out, because in the row it does not follow the documents' last token.
     """
     hidden = model.model(
         input_ids=batch["ids"], attention_mask=batch["mask"], position_ids=batch["places"], use_cache=False
@@ -102,33 +102,33 @@ def loss_of(model: LlamaForCausalLM, batch: dict[str, torch.Tensor]) -> tuple[to
     counted = weight > 0
     logits = model.lm_head(hidden[:, :-1][counted])
     wanted, weight = batch["ids"][:, 1:][counted], weight[counted]
-    each = functional.cross_entropy(logits.float(), wanted, reduction="none")
+    losses = functional.cross_entropy(logits.float(), wanted, reduction="none")
     firsts = weight == FIRST
     right = (logits[firsts].argmax(-1) == wanted[firsts]).float().mean()
-    return (each * weight).sum() / weight.sum(), right
+    return (losses * weight).sum() / weight.sum(), right
 
 
 def optimizers(model: LlamaForCausalLM, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the layers, AdamW at half the rate for embeddings and norms."""
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
-    found = [
+    both = [
         torch.optim.Muon(matrices, lr=rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(others, lr=rate / 2, betas=(0.9, 0.98), weight_decay=0.0),
     ]
-    for optimizer in found:
+    for optimizer in both:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
-    return found
+    return both
 
 
 def rate_at(done: float, step: int) -> float:
-    """Share of the peak rate: up over 40 steps, flat, and over the last 40 % of the time linearly down to 2 %."""
+    """Learning rate as a share of its peak: 40 steps of warm-up, constant, linear decay to 2 % in the last 40 %."""
     return min((step + 1) / 40, 1.0, max(0.02, (1 - done) / 0.4))
 
 
 def save(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-    """The folder in Hugging Face form, weights in bfloat16."""
+    """Write the folder in Hugging Face format, with weights in bfloat16."""
     copy = LlamaForCausalLM(model.config)
     copy.load_state_dict(model.state_dict())
     copy.bfloat16()
@@ -138,20 +138,20 @@ def save(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast)
 
 
 class Run:
-    """A training run: the model in full precision, its optimizers, and how far it has come."""
+    """A training run: the model in full precision, its optimizers, and the progress."""
 
     def __init__(self, args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> None:
         self.args, self.tokenizer = args, tokenizer
         bracket = tokenizer.convert_tokens_to_ids("]")
         self.model = make_model(len(tokenizer), bracket, args.seed)
-        self.twin = make_model(len(tokenizer), bracket, args.seed).bfloat16()  # what computes
+        self.twin = make_model(len(tokenizer), bracket, args.seed).bfloat16()  # for forward and backward passes
         self.optimizers = optimizers(self.model, args.rate)
-        self.right = {"short": 0.0, "full": 0.0}  # running means of the share of answers begun right
+        self.right = {"short": 0.0, "full": 0.0}  # running means: share of answers with a correct first token
         self.step, self.seconds = 0, 0.0
         self.file = args.work / "state.pt"
 
     def learn(self, parts: list[dict[str, torch.Tensor]]) -> float:
-        """One step; the share of answers begun right."""
+        """One step; returns the share of answers with a correct first token."""
         with torch.no_grad():
             torch._foreach_copy_(list(self.twin.parameters()), list(self.model.parameters()))
         right = 0.0
@@ -171,13 +171,13 @@ class Run:
         return right
 
     def keep(self) -> None:
-        """Write the checkpoint, and the state that a run resumes from."""
+        """Write the checkpoint and the training state."""
         state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
         torch.save({**state, "step": self.step, "seconds": self.seconds, "right": self.right}, self.file)
         save(self.args.out, self.model, self.tokenizer)
 
     def resume(self) -> None:
-        """Go on from the kept state, if there is one."""
+        """Resume from the saved state, if there is one."""
         if self.file.exists():
             state = torch.load(self.file, weights_only=True)
             self.model.load_state_dict(state["model"])
@@ -186,14 +186,14 @@ class Run:
             self.step, self.seconds = state["step"], state["seconds"]
             self.right = state["right"]
 
-    def told(self) -> str:
-        """How it stands, in a line."""
+    def status(self) -> str:
+        """The progress in one line."""
         right = ", ".join(f"{kind} {share:.3f}" for kind, share in self.right.items())
-        return f"step {self.step}, {self.seconds:.0f} s; answers begun right: {right}"
+        return f"step {self.step}, {self.seconds:.0f} s; answers with a correct first token: {right}"
 
 
 def train(args: argparse.Namespace) -> None:
-    """The whole run; prints every 25 steps, keeps its state every 150 s."""
+    """The whole run; prints every 25 steps, saves its state every 150 s."""
     torch.set_num_threads(args.threads)
     template = load_template(ROOT / "methods" / "prompts" / "ruleqa.toml")
     args.work.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def train(args: argparse.Namespace) -> None:
         run.right[kind] = 0.95 * run.right[kind] + 0.05 * begun
         run.seconds, since = run.seconds + time.time() - since, time.time()
         if run.step % 25 == 0:
-            print(run.told(), flush=True)
+            print(run.status(), flush=True)
         if since - saved > 150:
             run.keep()
             saved = since
@@ -221,11 +221,9 @@ def train(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    parser.add_argument(
-        "--work", type=Path, default=Path("tiny-work"), help="folder for the state that a run resumes from"
-    )
-    parser.add_argument("--minutes", type=float, default=20, help="length of the run")
-    parser.add_argument("--tokens", type=int, default=4096, help="tokens a step, with padding")
+    parser.add_argument("--work", type=Path, default=Path("tiny-work"), help="folder for the training state")
+    parser.add_argument("--minutes", type=float, default=20, help="duration of the run")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens per step, with padding")
     parser.add_argument("--rate", type=float, default=6e-4, help="peak learning rate")
     parser.add_argument("--vocabulary", type=int, default=4096)
     parser.add_argument("--seed", type=int, default=0)

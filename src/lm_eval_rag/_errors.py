@@ -1,7 +1,8 @@
 """How lm_eval's command line ends: on bad input of ours with one message, on unscored questions with its own status.
 
 Bad input (a UserError, or a name that is nearly one of ours) ends with status 2 and without a traceback, which
-``LMEVAL_LOG_LEVEL=DEBUG`` shows. A run that leaves questions unscored writes its results and ends with status 3. All
+``LMEVAL_LOG_LEVEL=DEBUG`` shows. A run that leaves questions unscored writes its results and ends with status 3. One
+that is interrupted ends at once with one line and status 130 (SIGINT) or 143 (SIGTERM). All
 else ends as in a stock lm_eval; where lm_eval is used as a library, nothing changes.
 """
 
@@ -9,17 +10,22 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import wraps
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 from lm_eval_rag._register import METHODS, tasks_folder
+from lm_eval_rag.harness.core.loop import Terminated
+from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.plugin.unscored import listening
 
-BAD_INPUT, UNSCORED = 2, 3
+BAD_INPUT, UNSCORED, INTERRUPTED = 2, 3, 130
 NAMED = 10  # at most so many unscored questions are named
 
 
@@ -46,9 +52,14 @@ def plain_endings(cli: ModuleType) -> None:
 def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(stock)
     def execute(*args: Any, **kwargs: Any) -> Any:
+        beside_samples.set(_trace_beside(args))
         try:
             with listening() as unscored:
                 result = stock(*args, **kwargs)
+        except KeyboardInterrupt:
+            _stop(INTERRUPTED)
+        except Terminated as error:
+            _stop(int(str(error.code)))
         except ValueError as error:
             message = _message(error)
             if message is None or logging.getLogger("lm_eval").isEnabledFor(logging.DEBUG):
@@ -64,6 +75,26 @@ def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return execute
+
+
+def _trace_beside(args: Sequence[Any]) -> Path | None:
+    """Where the trace of a run goes that logs its samples: into the same output path."""
+    given = next((one for one in args if hasattr(one, "output_path")), None)
+    if given is None or not given.output_path or not getattr(given, "log_samples", False):
+        return None
+    path = Path(given.output_path)
+    return (path.parent if path.suffix == ".json" else path) / f"trace_{datetime.now():%Y-%m-%dT%H-%M-%S}.jsonl.gz"
+
+
+def _stop(status: int) -> NoReturn:
+    """End an interrupted process at once: a model that is computing in a thread cannot be waited for."""
+    sys.stderr.write(
+        "\nlm-eval-rag: interrupted. The same command again goes on: the journal holds every finished call.\n"
+    )
+    sys.stderr.flush()
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(status)
 
 
 def _end(message: str, status: int) -> NoReturn:

@@ -40,7 +40,7 @@ def scores_of(results):
 @pytest.fixture(scope="module")
 def faultless(served, evaluate, little_llama):
     """rulerag_icl against the real server, without faults."""
-    return evaluate("rulerag_icl", served, {"gen_model": str(little_llama), **SLOW}, limit=40)
+    return evaluate("rulerag_icl", f"{served}/chat/completions", {"gen_model": str(little_llama), **SLOW}, limit=40)
 
 
 def test_rulerag_runs_against_a_real_server(faultless):
@@ -61,7 +61,7 @@ def test_the_stock_model_runs_closed_book_against_a_real_server(served, evaluate
 
     results = simple_evaluate(
         model="local-chat-completions",
-        model_args={"model": str(little_llama), "base_url": served},
+        model_args={"model": str(little_llama), "base_url": f"{served}/chat/completions"},
         tasks=[TASK],
         task_manager=TaskManager(include_defaults=False, include_path=str(tasks_folder())),
         limit=4,
@@ -74,7 +74,7 @@ def test_the_stock_model_runs_closed_book_against_a_real_server(served, evaluate
 
 
 def test_faults_on_the_way_to_a_real_server_change_no_answer(served, faultless, evaluate, little_llama):
-    with Chat(forward(served), one_in_ten(seed=6)) as proxy:
+    with Chat(forward(f"{served}/chat/completions"), one_in_ten(seed=6)) as proxy:
         results = evaluate("rulerag_icl", proxy.url, {"gen_model": str(little_llama), **SLOW}, limit=40)
     assert set(proxy.faults) == {None, "429", "hold", "cut_in_the_middle", "malformed", "no_json", "an_error"}
     assert answers_of(results) == answers_of(faultless)
@@ -128,7 +128,7 @@ def test_what_fails_for_ever_stays_unscored_and_is_named(evaluate, tmp_path, cap
         again = evaluate("standard_rag", server.url, {**journal, "gen_max_retries": 3}, limit=12)
     assert sorted(partly["config"]["rag"]["unscored"]) == chosen and again["config"]["rag"]["unscored"] == []
     for name in chosen:
-        assert f"Question {name} stays unscored: generator, try 3 of 3: 500 Server Error" in caplog.text
+        assert f"Question {name} stays unscored: generator, try 3 of 3: 500 " in caplog.text
         sample = samples_of(partly)[name]
         assert "injected" in sample["doc"]["_rag"]["failure"] and sample["metrics"] == []
     kept = [sample for name, sample in samples_of(partly).items() if name not in chosen]
@@ -148,12 +148,12 @@ def test_all_unscored_is_no_crash(evaluate):
 
 def test_a_refusal_ends_the_run_at_once(evaluate, tmp_path):
     journal = tmp_path / "j.sqlite"
-    calm = 8 * 4  # the first batch is answered, then the key is refused
+    calm = 32  # so many are answered, then the key is refused
 
     def later(prompt, nth):
         return "401" if len(server.tries) > calm else None
 
-    refused = pytest.raises(UserError, match=r"refused the request: 401 Client Error.*OPENAI_API_KEY")
+    refused = pytest.raises(UserError, match=r"refused the request: 401 .*OPENAI_API_KEY")
     with Chat(scripted(last_line), later) as server, refused as raised:
         evaluate("standard_rag", server.url, {"journal": str(journal)}, limit=120)
     assert calm < sum(server.tries.values()) <= calm + 2 * 8 and "\n" not in str(raised.value)
@@ -166,7 +166,7 @@ def test_a_server_that_nobody_started_ends_the_run(evaluate):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1/chat/completions"
         began = time.monotonic()
-        with pytest.raises(UserError, match=r"cannot be reached.*Check the base URL"):
+        with pytest.raises(UserError, match=r"cannot be reached.*Check gen_base_url="):
             evaluate("standard_rag", url, limit=50)
     assert time.monotonic() - began < 10
 

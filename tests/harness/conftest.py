@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def make_run(write_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def write_run() -> Iterator[Callable[..., Path]]:
+def write_run(undescribed: None) -> Callable[..., Path]:
     """``write_run(folder, model=..., ...)``: made-up answers through ``simple_evaluate``, saved by its tracker."""
     from datasets import Dataset
     from lm_eval import simple_evaluate
@@ -143,9 +143,7 @@ def write_run() -> Iterator[Callable[..., Path]]:
             tracker.save_results_samples(task_name=name, samples=lines)
         return folder
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # a second a run, of no interest here
-        yield make
+    return make
 
 
 @pytest.fixture(scope="session")

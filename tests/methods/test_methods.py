@@ -13,6 +13,7 @@ from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.parameters import check, defaults
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.methods.prompts import SHORT, template
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
 
@@ -133,6 +134,40 @@ def test_documents_are_dropped_from_the_bottom_when_room_is_short(queries, corpu
     first = next(s for s in trace.steps if s.ask == "Retrieve").reply.split()[0]
     assert step.dropped_passages > 0 and step.prompt_tokens <= 60
     assert corpus.texts[int(first[1:])] in step.request
+
+
+class Sentences:
+    """Answers in sentences over several lines; keeps its prompts."""
+
+    fingerprint, batch = "sentences", 3
+
+    def __init__(self):
+        self.prompts = []
+
+    def generate(self, prompts, decoding, draws):
+        self.prompts += prompts
+        return ["\n Vale \nbecause the documents say so." for _ in prompts]
+
+    def count_tokens(self, text):
+        return len(text.split())
+
+    def room(self, max_tokens):
+        return None
+
+
+@pytest.mark.parametrize("name", ["standard_prompting", "standard_rag", "rulerag_icl", "rulerag_ft", "rulerag_gpt35"])
+def test_a_short_answer_is_asked_for_and_its_first_line_taken(name, queries, corpus):
+    free, short = Sentences(), Sentences()
+    assert answer(name, queries, corpus, free)[0][0].text == "Vale \nbecause the documents say so."
+    assert answer(name, queries, corpus, short, answer_style="short")[0][0].text == "Vale"
+    for with_it, without in zip(short.prompts, free.prompts, strict=True):
+        instruction, rest = without.split("\n", 1)
+        assert with_it == f"{instruction} {SHORT}\n{rest}"
+
+
+def test_short_prompts_are_another_version():
+    """So a generator that was tuned on others refuses them."""
+    assert template().version == "ruleqa-1" and template(style="short").version == "ruleqa-1+short"
 
 
 def test_rule_vote_follows_the_surest_rule_without_a_generator(queries, corpus):

@@ -144,7 +144,7 @@ def first_line(query: Query) -> Plan[Answer]:
     return Answer(tables[0].splitlines()[-1] if tables else "I don't know", best)
 
 
-def test_it_runs_in_lm_eval_with_its_scores(cache: Any) -> None:
+def test_it_runs_in_lm_eval_with_its_scores(cache: Any, undescribed: None) -> None:
     pytest.importorskip("resiliparse")
     pytest.importorskip("blingfire")
     import lm_eval

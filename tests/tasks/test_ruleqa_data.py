@@ -49,13 +49,13 @@ class Set:
 
 
 @pytest.fixture(scope="module")
-def load(mirror: Path | None, cache: Path):  # type: ignore[no-untyped-def]
+def load(mirror: Path | None, cache: Path, once):  # type: ignore[no-untyped-def]
     """Builds a set once and reads it."""
     made: dict[str, Set] = {}
 
     def one(task: str) -> Set:
         if task not in made:
-            folder = cache / build(task)
+            folder = cache / once(task, lambda: build(task))
             tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in TABLES}
             made[task] = Set(folder, json.loads((folder / "meta.json").read_text()), **tables)
         return made[task]

@@ -1,5 +1,7 @@
 """The YAML files: every name that the documentation promises, and what a loaded task holds."""
 
+from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+
+from lm_eval_rag.tasks.ruleqa.build import build
 
 FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
 LETTERS = "iywfn"
@@ -36,7 +40,9 @@ def test_yaml_says_only_its_name(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def loaded(mirror: Path | None, cache: Path, manager: Any) -> dict[str, Any]:
+def loaded(mirror: Path | None, cache: Path, once: Callable[..., Any], manager: Any) -> dict[str, Any]:
+    for name in ("ruleqa_i", "ruleqa_n_fresh"):
+        once(name, partial(build, name))
     return dict(manager.load(["ruleqa_i", "ruleqa_i_hard", "ruleqa_n_fresh"])["tasks"])
 
 

@@ -2,7 +2,8 @@
 
 - ``judge=rules``: no model. The default of CRAG's tasks.
 - ``judge=openai-chat-completions judge_model=gpt-4o-mini``: any lm_eval model. Its arguments have the prefix
-  ``judge_``; API keys come only from the environment. ``judge_chat=True`` applies a local model's chat template.
+  ``judge_``; API keys come only from the environment. A local model whose
+  tokenizer has a chat template gets the prompt through it; ``judge_chat=False`` sends raw text.
 - ``second_judge=...`` with ``second_judge_...``: a second judge; the score is the mean of the two.
 - ``judge=off``: no judge; CRAG's scores use exact match. The default of all other tasks.
 
@@ -64,7 +65,7 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
             f"{role}_{secret} is refused, because metadata are written to the results file. Set the key in the "
             "environment."
         )
-    chat = bool(arguments.pop("chat", False))
+    chat = arguments.pop("chat", None)
     size, device = arguments.pop("batch_size", 1), arguments.pop("device", None)
     spec = ModelSpec(name, arguments, size, device)
     try:

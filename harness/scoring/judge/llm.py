@@ -7,6 +7,7 @@ prediction may still persuade the model of a wrong verdict; judge-check measures
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tomllib
@@ -19,9 +20,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply, digest
+from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.core.progress import Bar
 from lm_eval_rag.harness.generators.base import Decoding, Generator
-from lm_eval_rag.harness.generators.fit import Fitted, fit
+from lm_eval_rag.harness.generators.batched import stream_of
+from lm_eval_rag.harness.generators.fit import fit
 from lm_eval_rag.harness.scoring.judge import Item, Opinion
 
 DECODING = Decoding(max_tokens=200, stop=(), temperature=0.0)
@@ -60,47 +63,58 @@ class ModelJudge:
         If the server refuses a request, the remaining items get a CallError and the run continues, because its answers
         may have cost hours. A second run judges only the missing items.
         """
-        opinions: list[Opinion | CallError] = []
-        journal, batch = Journal(self.path, self.fingerprint), self.generator.batch
-        bar = Bar(len(items), f"judge {self.name}")
+        return run_async(_Session(self).opinions(items))
+
+
+class _Session:
+    """One judge at work: its journal, its stream, and why it stopped asking, if it did."""
+
+    def __init__(self, judge: ModelJudge) -> None:
+        self.judge, self.mark = judge, judge.fingerprint
+        self.tasks: list[asyncio.Task[Opinion | CallError]] = []
+        self.refusal: UserError | None = None
+
+    async def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
+        """The opinion on each item; every one is stored when it arrives."""
+        self.bar = Bar(len(items), f"judge {self.judge.name}")
+        self.journal, self.stream = Journal(self.judge.path, self.mark), stream_of(self.judge.generator)
         try:
-            for start in range(0, len(items), batch):
-                chunk = items[start : start + batch]
-                try:
-                    opinions += self._serve(chunk, journal)
-                except UserError as error:
-                    return opinions + [CallError(str(error))] * (len(items) - start)
-                bar.update(len(chunk), 0, ())
+            self.tasks = [asyncio.create_task(self._opinion(item)) for item in items]
+            results = await asyncio.gather(*self.tasks, return_exceptions=True)
         finally:
-            bar.close()
-            journal.close()
-        return opinions
+            await self.stream.close()
+            self.journal.close()
+            self.bar.close()
+        return [self._outcome(result) for result in results]
 
-    def _serve(self, items: Sequence[Item], journal: Journal) -> list[Opinion | CallError]:
-        mark = self.fingerprint
-        calls = [Call(mark, [item.question, list(item.answers), item.prediction]) for item in items]
+    def _outcome(self, result: Opinion | BaseException) -> Opinion | CallError:
+        if isinstance(result, Opinion | CallError):
+            return result
+        if self.refusal is None:
+            raise result
+        return CallError(str(self.refusal))
 
-        def compute(positions: list[int]) -> list[Any]:
-            return self._ask([items[i] for i in positions], [calls[i].key[:8] for i in positions])
+    async def _opinion(self, item: Item) -> Opinion | CallError:
+        call = Call(self.mark, [item.question, list(item.answers), item.prediction])
+        try:
+            reply = await self.journal.call(call, lambda: self._ask(item, call.key[:8]))
+        except UserError as error:
+            self.refusal = error
+            for task in self.tasks:
+                task.cancel()
+            raise
+        self.bar.update(1, 0, ())
+        return Opinion(*reply.value) if isinstance(reply, Reply) else reply
 
-        replies = journal.serve(calls, compute, len(items))
-        return [Opinion(*reply.value) if isinstance(reply, Reply) else reply for reply in replies]
-
-    def _ask(self, items: Sequence[Item], checks: Sequence[str]) -> list[tuple[float, str] | CallError]:
-        fitted = [
-            fit(prompt(item, check), self.generator, DECODING.max_tokens)
-            for item, check in zip(items, checks, strict=True)
-        ]
-        sent = [i for i, prompt_or_error in enumerate(fitted) if isinstance(prompt_or_error, Fitted)]
-        texts = [prompt_or_error.text for prompt_or_error in fitted if isinstance(prompt_or_error, Fitted)]
-        replies = (
-            dict(zip(sent, self.generator.generate(texts, DECODING, [0] * len(texts)), strict=True)) if sent else {}
-        )
-        verdicts: list[tuple[float, str] | CallError] = []
-        for i, prompt_or_error in enumerate(fitted):
-            reply = prompt_or_error if isinstance(prompt_or_error, CallError) else replies[i]
-            verdicts.append(reply if isinstance(reply, CallError) else read_reply(reply, checks[i]))
-        return verdicts
+    async def _ask(self, item: Item, check: str) -> tuple[tuple[float, str], float] | CallError:
+        fitted = fit(prompt(item, check), self.judge.generator, DECODING.max_tokens)
+        if isinstance(fitted, CallError):
+            return fitted
+        completion = await self.stream.generate(fitted.text, DECODING, 0)
+        if isinstance(completion, CallError):
+            return completion
+        verdict = read_reply(completion.text, check)
+        return verdict if isinstance(verdict, CallError) else (verdict, completion.seconds)
 
 
 def prompt(item: Item, check: str) -> str:

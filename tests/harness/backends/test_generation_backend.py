@@ -1,5 +1,6 @@
-"""Prompts are fitted by dropping the lowest-ranked passages; draws are numbered; a failed call fails its ask alone."""
+"""Prompts are fitted by dropping the lowest-ranked passages; samples are numbered, and failures stay alone."""
 
+import asyncio
 import dataclasses
 import random
 
@@ -22,18 +23,18 @@ QUERY = Query("q", "who?")
 
 
 class Words:
-    """Answers with its draw and its prompt, counts words, fails where told."""
+    """Answers with its sample and its prompt, counts words, fails where told."""
 
     fingerprint, batch = "words", 2
 
     def __init__(self, room=None, fails=(), counts=True):
         self._room, self.fails, self.counts, self.made = room, fails, counts, []
 
-    def generate(self, prompts, decoding, draws):
-        self.made += [(prompt, draw, decoding) for prompt, draw in zip(prompts, draws, strict=True)]
+    def generate(self, prompts, decoding, samples):
+        self.made += [(prompt, sample, decoding) for prompt, sample in zip(prompts, samples, strict=True)]
         return [
-            CallError(f"no {prompt}") if prompt in self.fails else f"{draw} {prompt}"
-            for prompt, draw in zip(prompts, draws, strict=True)
+            CallError(f"no {prompt}") if prompt in self.fails else f"{sample} {prompt}"
+            for prompt, sample in zip(prompts, samples, strict=True)
         ]
 
     def loglikelihood(self, pairs):
@@ -110,16 +111,26 @@ def test_a_plain_text_fits_or_not(room, fits):
 
 def serve(asks, generator, journal=None, decoding=None, limit=None):
     journal = Journal(None) if journal is None else journal  # an empty journal is falsy
-    backend = GenerateBackend(generator, journal, decoding or Decoding(), limit)
-    return backend.serve([(QUERY, ask) for ask in asks])
+    backend = GenerateBackend(generator, journal=journal, decoding=decoding or Decoding(), limit=limit)
+    return answers(backend, [(QUERY, ask) for ask in asks])
 
 
-def test_draws_are_numbered_and_journalled_apart(tmp_path):
+def answers(backend, asked):
+    async def main():
+        try:
+            return await asyncio.gather(*(backend.answer(query, ask) for query, ask in asked))
+        finally:
+            await backend.close()
+
+    return asyncio.run(main())
+
+
+def test_samples_are_numbered_and_journalled_apart(tmp_path):
     path, first, second = tmp_path / "j.sqlite", Words(), Words()
     (two,) = serve([Generate("p", n=2, temperature=0.7)], first, Journal(path))
     (four,) = serve([Generate("p", n=4, temperature=0.7)], second, Journal(path))
     assert two.value == ("0 p", "1 p") and four.value == ("0 p", "1 p", "2 p", "3 p")
-    assert [draw for _, draw, _ in first.made] == [0, 1] and [draw for _, draw, _ in second.made] == [2, 3]
+    assert [sample for _, sample, _ in first.made] == [0, 1] and [sample for _, sample, _ in second.made] == [2, 3]
     assert not four.step.journalled  # not all of it
     (again,) = serve([Generate("p", n=4, temperature=0.7)], Words(fails={"p"}), Journal(path))
     assert (
@@ -127,13 +138,13 @@ def test_draws_are_numbered_and_journalled_apart(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("temperature", "draws"), [(0.7, [0, 1, 2, 3]), (0.0, [0, 1])])
-def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, draws):
+@pytest.mark.parametrize(("temperature", "samples"), [(0.7, [0, 1, 2, 3]), (0.0, [0, 1])])
+def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, samples):
     generator = Words()
-    backend = GenerateBackend(generator, Journal(None))
+    backend = GenerateBackend(generator)
     ask = Generate("p", n=2, temperature=temperature)
-    first, second = backend.serve([(QUERY, ask), (dataclasses.replace(QUERY, repeat=1), ask)])
-    assert [draw for _, draw, _ in generator.made] == draws
+    first, second = answers(backend, [(QUERY, ask), (dataclasses.replace(QUERY, repeat=1), ask)])
+    assert [sample for _, sample, _ in generator.made] == samples
     assert (first.value == second.value) == (temperature == 0)
 
 
@@ -169,17 +180,17 @@ def test_a_failed_call_fails_its_ask_alone_and_is_not_stored(tmp_path):
     assert [prompt for prompt, *_ in healed.made] == ["bad"]
 
 
-def test_one_failed_draw_fails_the_ask_but_the_others_are_kept(tmp_path):
+def test_one_failed_sample_fails_the_ask_but_the_others_are_kept(tmp_path):
     class Second(Words):
-        def generate(self, prompts, decoding, draws):
-            found = super().generate(prompts, decoding, draws)
-            return [CallError("no") if draw == 1 else text for draw, text in zip(draws, found, strict=True)]
+        def generate(self, prompts, decoding, samples):
+            found = super().generate(prompts, decoding, samples)
+            return [CallError("no") if sample == 1 else text for sample, text in zip(samples, found, strict=True)]
 
     (reply,) = serve([Generate("p", n=3)], Second(), Journal(tmp_path / "j.sqlite"))
     assert isinstance(reply, CallError)
     healed = Words()
     (reply,) = serve([Generate("p", n=3)], healed, Journal(tmp_path / "j.sqlite"))
-    assert reply.value == ("0 p", "1 p", "2 p") and [draw for _, draw, _ in healed.made] == [1]
+    assert reply.value == ("0 p", "1 p", "2 p") and [sample for _, sample, _ in healed.made] == [1]
 
 
 def test_the_step_tells_tokens_and_drops():
@@ -195,9 +206,9 @@ def test_batches_are_no_larger_than_the_generator_likes():
     sizes = []
 
     class Counting(Words):
-        def generate(self, prompts, decoding, draws):
+        def generate(self, prompts, decoding, samples):
             sizes.append(len(prompts))
-            return super().generate(prompts, decoding, draws)
+            return super().generate(prompts, decoding, samples)
 
     replies = serve([Generate(f"p{i}", n=3) for i in range(3)], Counting())
     assert max(sizes) <= Words.batch and sum(sizes) == 9
@@ -210,19 +221,19 @@ def test_batches_are_no_larger_than_the_generator_likes():
 def test_log_probabilities_come_through_the_journal(tmp_path):
     asks = [(QUERY, Loglikelihood(prompt, word)) for prompt, word in (("a", "bc"), ("bad", "x"), ("a", "d"))]
     generator = Words(fails={"bad"})
-    replies = LoglikelihoodBackend(generator, Journal(tmp_path / "j.sqlite")).serve(asks)
+    replies = answers(LoglikelihoodBackend(generator, journal=Journal(tmp_path / "j.sqlite")), asks)
     assert [reply.value for reply in replies if isinstance(reply, Served)] == [-3.0, -2.0]
     assert isinstance(replies[1], CallError)
-    again = LoglikelihoodBackend(generator, Journal(tmp_path / "j.sqlite")).serve(asks)
+    again = answers(LoglikelihoodBackend(generator, journal=Journal(tmp_path / "j.sqlite")), asks)
     assert [reply.step.journalled for reply in again if isinstance(reply, Served)] == [True, True]
-    assert generator.made == [("a", "bc"), ("bad", "x"), ("a", "d"), ("bad", "x")]
+    assert sorted(generator.made) == [("a", "bc"), ("a", "d"), ("bad", "x"), ("bad", "x")]
 
 
 def test_log_probabilities_leave_room_for_the_continuation():
     prompt = Prompt(TEMPLATE, "who?", tuple(Passage(f"d{i}", "one two three") for i in range(4)))
     room = len(prompt.render(2).split()) + 3
     generator = Words(room)
-    (reply,) = LoglikelihoodBackend(generator, Journal(None)).serve([(QUERY, Loglikelihood(prompt, "one two three"))])
+    (reply,) = answers(LoglikelihoodBackend(generator), [(QUERY, Loglikelihood(prompt, "one two three"))])
     assert generator.made == [(prompt.render(2), "one two three")] and reply.step.dropped_passages == 2
-    (failed,) = LoglikelihoodBackend(Words(2), Journal(None)).serve([(QUERY, Loglikelihood("a b c", "d"))])
+    (failed,) = answers(LoglikelihoodBackend(Words(2)), [(QUERY, Loglikelihood("a b c", "d"))])
     assert isinstance(failed, CallError)

@@ -1,4 +1,4 @@
-"""The journal: finished calls are served, failures are not stored, draws and backends do not mix, files are checked."""
+"""The journal: what is served, stored and mixed, and which files are refused."""
 
 import multiprocessing
 import os
@@ -54,7 +54,7 @@ def test_failures_are_not_stored(path):
     assert values(serve(Journal(path), CALLS, made)) == list("ABCABD") and made == ["b"]
 
 
-@pytest.mark.parametrize("other", [Call("other", "a"), Call("model", "a", draw=1), Call("model", ["a"])])
+@pytest.mark.parametrize("other", [Call("other", "a"), Call("model", "a", sample=1), Call("model", ["a"])])
 def test_keys_differ_by_backend_request_and_draw(other):
     assert other.key != Call("model", "a").key
 

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.generators.network import cut, text_of
+from lm_eval_rag.harness.generators.replies import completion_of
 from lm_eval_rag.harness.generators.spec import ModelSpec
 
 CHAT = "local-chat-completions"
@@ -22,7 +22,7 @@ class Scripted(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append(body)
         data = json.dumps(self.server.reply(body)).encode()
-        self.send_response(200)
+        self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -38,7 +38,7 @@ class Scripted(BaseHTTPRequestHandler):
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     made = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
-    made.seen, made.url = [], f"http://127.0.0.1:{made.server_port}/v1"
+    made.seen, made.status, made.url = [], 200, f"http://127.0.0.1:{made.server_port}/v1"
     threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True).start()
     yield made
     made.shutdown()
@@ -107,9 +107,11 @@ def test_other_forms_of_replies_are_read():
         def parse_generations(self, outputs):
             return [part["text"] for part in outputs["content"]]
 
-    assert text_of(Anthropic(), {"content": [{"type": "text", "text": "x"}]}) == "x"
+    reply = {"content": [{"type": "text", "text": "x"}], "stop_reason": "max_tokens", "usage": {"input_tokens": 3}}
+    completion = completion_of(Anthropic(), reply, (), 0.5)
+    assert completion == Completion("x", "length", prompt_tokens=3, seconds=0.5)
     with pytest.raises(CallError):
-        text_of(Anthropic(), {"content": []})
+        completion_of(Anthropic(), {"content": []}, (), 0.0)
 
 
 def test_chat_apis_tell_no_log_probabilities_and_no_tokens(server):
@@ -120,29 +122,103 @@ def test_chat_apis_tell_no_log_probabilities_and_no_tokens(server):
     assert api(server, max_length=100).room(5) == 94  # lm_eval keeps one
 
 
-def test_a_chat_api_counts_with_a_tokenizer_that_it_is_given(server, little_llama, reference):
+def test_a_chat_api_counts_with_a_tokenizer_that_it_is_given(server, little_llama, direct):
     generator = api(server, tokenizer_backend="huggingface", tokenizer=str(little_llama))
     assert generator.count_tokens("Time Time who praised Rules") == len(
-        reference[1]("Time Time who praised Rules", add_special_tokens=False).input_ids
+        direct.tokenizer("Time Time who praised Rules", add_special_tokens=False).input_ids
     )
     server.reply = lambda body: chat_reply("x")
     assert generator.generate(["p"], Decoding(), [0]) == ["x"]
 
 
-def test_a_completions_api_gives_texts_and_log_probabilities(server, little_llama, reference):
-    generator = api(server, "local-completions", tokenizer=str(little_llama), tokenizer_backend="huggingface")
-    server.reply = lambda body: {"choices": [{"index": 0, "text": reference[1].decode(body["prompt"][0]) + "\nmore"}]}
-    assert generator.generate(["who visited"], Decoding(), [0]) == ["who visited"]
+def completions(server, folder, **arguments):
+    return api(server, "local-completions", tokenizer=str(folder), tokenizer_backend="huggingface", **arguments)
 
-    def echo(body):
-        count = len(body["prompt"][0]) + 1  # the prompt's tokens and the one that must be written
-        values = [None] + [-float(i) for i in range(1, count)]
-        return {"choices": [{"index": 0, "logprobs": {"token_logprobs": values, "top_logprobs": [{"x": 0.0}] * count}}]}
 
-    server.reply = echo
-    before, both = (len(reference[1](text).input_ids) for text in ("who visited", "who visited Answer"))
-    (found,) = generator.loglikelihood([("who visited", " Answer")])
-    assert found == -sum(range(before, both))
+def test_a_completions_api_is_sent_text(server, little_llama, direct):
+    server.reply = lambda body: {"choices": [{"index": 0, "text": f"{body['prompt']}!\nmore"}]}
+    assert completions(server, little_llama).generate(["who visited"], Decoding(), [0]) == ["who visited!"]
+    server.reply = lambda body: {"choices": [{"index": 0, "text": direct.tokenizer.decode(body["prompt"][0])}]}
+    asking = completions(server, little_llama, tokenized_requests=True)  # ids where they are asked for
+    assert asking.generate(["who visited"], Decoding(), [0]) == ["who visited"]
+    bare = api(server, "local-completions", tokenizer_backend="none")  # and no tokenizer needed
+    server.reply = lambda body: {"choices": [{"index": 0, "text": body["prompt"].upper()}]}
+    assert bare.generate(["who"], Decoding(), [0]) == ["WHO"] and bare.count_tokens("who") is None
+
+
+def test_a_completions_api_chats_through_the_tokenizers_template(server, little_llama):
+    server.reply = lambda body: {"choices": [{"index": 0, "text": body["prompt"]}]}
+    generator = completions(server, little_llama)
+    assert not generator.chat and generator.generate(["who"], Decoding(), [0]) == ["who"]
+    generator.chat = True
+    assert generator.generate(["who"], Decoding(), [0]) == ["<|user|>who<|assistant|>"]
+    bare = api(server, "local-completions", tokenizer_backend="none")
+    bare.chat = True
+    with pytest.raises(UserError, match=r"generator=local-completions has no chat template.*Leave out chat=True"):
+        bare.generate(["who"], Decoding(), [0])
+
+
+def test_without_log_probabilities_in_the_reply_the_question_fails(server, little_llama):
     server.reply = lambda body: {"choices": [{"index": 0, "text": "x", "logprobs": None}]}
-    (failed,) = generator.loglikelihood([("who visited", " Answer")])
+    (failed,) = completions(server, little_llama).loglikelihood([("who visited", " Answer")])
     assert isinstance(failed, CallError) and "holds no log-probabilities" in str(failed)
+
+
+def test_a_chat_api_is_sent_no_empty_list_of_stops(server):
+    server.reply = lambda body: chat_reply("x")
+    api(server).generate(["p"], Decoding(stop=()), [0])
+    assert server.seen[0]["stop"] is None
+
+
+# --- the first requests
+
+
+def refusing(server, status, words, until=10**6):
+    """The server refuses ``until`` requests with these words, and answers the others."""
+
+    def reply(body):
+        if len(server.seen) <= until:
+            server.status = status
+            return {"error": {"message": words}}
+        server.status = 200
+        return chat_reply("x")
+
+    server.reply = reply
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "hint"),
+    [
+        (400, "prompt must be a string.", "gen_tokenized_requests=False"),
+        (422, "Unexpected fields in the request: {'prompt'}", "generator= .chat or completions. and the path"),
+        (400, "Cannot use chat template functions because tokenizer.chat_template is not set", "local-completions"),
+        (400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "openai-chat-completions"),
+        (400, "This model's maximum context length is 2048 tokens", "max_prompt_tokens="),
+        (400, "The model `gpt-9` does not exist", "gen_model="),
+        (500, "Internal Server Error", "gen_model=, gen_base_url= or generator="),
+    ],
+)
+def test_first_requests_that_fail_alike_end_the_run_with_the_argument_to_change(server, status, words, hint):
+    refusing(server, status, words)
+    with pytest.raises(UserError, match=rf"none of the first 8 requests.*To change: .*{hint}") as raised:
+        api(server, num_concurrent=2).generate(["p"] * 40, Decoding(), [0] * 40)
+    assert "\n" not in str(raised.value) and words[:20] in str(raised.value)
+    assert len(server.seen) <= 2 * (8 + 2)
+
+
+def test_replies_without_text_end_the_run_as_well(server):
+    server.reply = lambda body: {"choices": [{"message": {"content": None}}]}
+    with pytest.raises(UserError, match=r"holds no text.*--gen_kwargs max_gen_toks="):
+        api(server).generate(["p"] * 40, Decoding(), [0] * 40)
+
+
+def test_one_answer_or_another_failure_among_them_and_the_run_goes_on(server):
+    refusing(server, 400, "no", until=7)
+    generator = api(server, num_concurrent=1)
+    found = generator.generate(["p"] * 12, Decoding(), [0] * 12)
+    assert [isinstance(one, CallError) for one in found] == [True] * 7 + [False] * 5
+    refusing(server, 400, "no")  # later failures are those of their questions
+    assert all(isinstance(one, CallError) for one in generator.generate(["q"] * 12, Decoding(), [0] * 12))
+    mixed = api(server, num_concurrent=1)
+    server.reply = lambda body: setattr(server, "status", 410 + len(server.seen) % 2) or {"error": "no"}
+    assert all(isinstance(one, CallError) for one in mixed.generate(["q"] * 12, Decoding(), [0] * 12))

@@ -61,7 +61,11 @@ def test_counts_of_threads_and_tries_are_checked(name, value):
 
 @pytest.mark.parametrize("name", ["hf", CHAT])
 def test_what_cannot_be_built_says_so(name, tmp_path):
-    given = {"pretrained": str(tmp_path)} if name == "hf" else {"model": "any", "base_url": "x", "timeout": "soon"}
+    given = (
+        {"pretrained": str(tmp_path)}
+        if name == "hf"
+        else {"model": "any", "base_url": "http://x/v1", "timeout": "soon"}
+    )
     with pytest.raises(UserError, match=rf"generator={name} with .* cannot be built.*gen_NAME=VALUE"):
         LMGenerator(ModelSpec(name, given)).generate(["p"], Decoding(), [0])
 

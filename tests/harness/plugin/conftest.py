@@ -103,7 +103,7 @@ def task(docs):
 
 
 @pytest.fixture
-def evaluate(documents, task):
+def evaluate(documents, task, undescribed):
     """``evaluate(method, arguments, ...)``: the task above with a method over the documents above."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager

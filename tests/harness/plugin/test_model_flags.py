@@ -73,6 +73,32 @@ def test_apply_chat_template_reaches_the_generator(evaluate, scripted_lm, chat):
     assert all(not sample["doc"]["_rag"]["prompt"].startswith("<") for sample in results["samples"]["visits"])
 
 
+def test_the_record_says_how_prompts_are_sent(evaluate, caplog):
+    def said(**options):
+        return evaluate(**options)["config"]["rag"]["prompt_form"]
+
+    assert said() == "raw text: the tokenizer has no chat template"
+    assert said(apply_chat_template=True) == said(arguments={"chat": True}) == "chat: asked for"
+    assert said(arguments={"chat": False}) == "raw text: chat=False"
+    with pytest.raises(UserError, match="chat=False and --apply_chat_template contradict each other"):
+        evaluate(arguments={"chat": False}, apply_chat_template=True)
+
+
+def test_an_instruct_model_gets_its_chat_template_by_default(evaluate, little_llama):
+    given = {"generator": "hf", "gen_pretrained": str(little_llama), "gen_dtype": "float32"}
+    runs = [evaluate(arguments={**given, **more}, limit=2)["config"]["rag"] for more in ({}, {"chat": False})]
+    assert runs[0]["prompt_form"] == "chat: the tokenizer has a chat template (chat=False turns it off)"
+    assert runs[1]["prompt_form"] == "raw text: chat=False" and runs[0]["fingerprint"] != runs[1]["fingerprint"]
+
+
+def test_the_style_of_answers_is_part_of_the_identity(evaluate):
+    runs = [evaluate(arguments=given, limit=1)["config"]["rag"] for given in ({}, {"answer_style": "short"})]
+    assert [run["parameters"]["answer_style"] for run in runs] == ["free", "short"]
+    assert runs[0]["fingerprint"] != runs[1]["fingerprint"]
+    with pytest.raises(UserError, match=r"Unknown value of answer_style 'brief'.*Allowed: free, short"):
+        evaluate(arguments={"answer_style": "brief"}, limit=1)
+
+
 def test_the_chat_template_changes_the_fingerprint(evaluate):
     plain, chat = (evaluate(apply_chat_template=given)["config"]["rag"] for given in (False, True))
     assert plain["fingerprint"] != chat["fingerprint"]

@@ -90,7 +90,7 @@ def test_all_ranks_score_at_one_depth():
     assert told == [{"a": 6, "b": 9}] and [record["k"] for record in records] == [8, 8, 9, 9]
 
 
-def test_two_launched_processes_score_as_one(tmp_path):
+def test_two_launched_processes_score_as_one(tmp_path, undescribed):
     """``accelerate launch`` with two processes on the CPU: the same answers and scores, and one results file."""
     pytest.importorskip("accelerate")
     script = tmp_path / "evaluate.py"

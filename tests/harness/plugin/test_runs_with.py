@@ -157,20 +157,18 @@ def test_an_adapter_names_its_base(tmp_path):
     for named, expected in (("tiny", str(EMBEDDED["tiny"])), ("org/base", "org/base")):
         config.write_text(json.dumps({"base_model_name_or_path": named}))
         spec = ModelSpec("hf", {"peft": str(tmp_path)})
-        assert spec_module._resolved(spec)["pretrained"] == expected and spec_module._resolved(spec)["peft"] == str(
-            tmp_path
-        )
-    assert spec_module._resolved(ModelSpec("hf", {"peft": str(tmp_path), "pretrained": "x"}))["pretrained"] == "x"
+        assert (spec.resolved["pretrained"], spec.resolved["peft"]) == (expected, str(tmp_path))
+    assert ModelSpec("hf", {"peft": str(tmp_path), "pretrained": "x"}).resolved["pretrained"] == "x"
     config.unlink()
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(UserError, match=r"is no PEFT adapter.*gen_pretrained="):
-        spec_module._resolved(ModelSpec("hf", {"peft": str(tmp_path)}))
+        ModelSpec("hf", {"peft": str(tmp_path)}).resolved  # noqa: B018
 
 
 def test_a_revision_behind_the_name():
-    found = spec_module._resolved(ModelSpec("hf", {"pretrained": "org/name@v1"}))
+    found = ModelSpec("hf", {"pretrained": "org/name@v1"}).resolved
     assert (found["pretrained"], found["revision"]) == ("org/name", "v1")
-    assert "revision" not in spec_module._resolved(ModelSpec("hf", {"pretrained": "org/name"}))
+    assert "revision" not in ModelSpec("hf", {"pretrained": "org/name"}).resolved
 
 
 def test_a_note_on_the_hub_is_read_and_a_missing_one_is_none(monkeypatch, tmp_path):

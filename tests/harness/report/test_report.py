@@ -13,7 +13,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.content import build
 from lm_eval_rag.harness.report.report_cli import report_main
-from lm_eval_rag.harness.report.report_text import cell
+from lm_eval_rag.harness.report.report_text import cell, render
 from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.report.table import printable, table
@@ -159,6 +159,17 @@ def test_answers_cannot_reach_the_terminal(make_run: Make, tmp_path: Path, capsy
 def test_printable_escapes() -> None:
     assert printable("a\tb\x1b\u202e\ud800é") == "a\\tb\\x1b\\u202e\\ud800é"
     assert table(["", "n"], [["a\nb", "1"], ["c", "22"]]) == "       n\n----  --\na\\nb   1\nc     22"
+
+
+def test_the_style_of_answers_is_always_told(make_run: Make, tmp_path: Path) -> None:
+    """Also where no other run of the method is there to differ from it."""
+    make_run(tmp_path / "a", model="rulerag_icl", arguments={"answer_style": "short", "k": 5})
+    make_run(tmp_path / "b", model="standard_rag", arguments={"k": 5})
+    runs = read_runs([tmp_path])
+    assert [run.label for run in runs] == ["rulerag_icl answer_style=short", "standard_rag"]
+    text = render(build(runs))
+    assert text.count("rulerag_icl answer_style=short") >= 4  # in every table
+    assert {"em", "em_contains"} <= set(text.split())
 
 
 def test_labels_tell_runs_of_one_method_apart(make_run: Make, tmp_path: Path) -> None:

@@ -57,6 +57,40 @@ def test_agrees_to_the_digit(make_run: Make, tmp_path: Path, options: dict[str, 
     assert "all scores agree" in capsys.readouterr().out
 
 
+def without_em_contains(folder: Path) -> None:
+    """A run from before the metric was there."""
+
+    def edit(line: Line) -> None:
+        line.pop("em_contains", None)
+        line["metrics"] = [name for name in line["metrics"] if name != "em_contains"]
+
+    edit_lines(folder, lambda lines: [edit(line) for line in lines] and None)
+
+
+def test_a_metric_that_came_after_the_run_is_no_fault(make_run: Make, tmp_path: Path) -> None:
+    """Its own list of metrics says which it was scored by; a metric on that list may not be missing."""
+
+    def drop(results: dict[str, Any]) -> None:
+        results["results"]["ruleqa_i"] = {
+            key: value for key, value in results["results"]["ruleqa_i"].items() if not key.startswith("em_contains")
+        }
+
+    def unlist(results: dict[str, Any]) -> None:
+        config = results["configs"]["ruleqa_i"]
+        config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] != "em_contains"]
+
+    make_run(tmp_path, n=20)
+    without_em_contains(tmp_path)
+    edit_results(tmp_path, drop)
+    (run,) = read_runs([tmp_path])
+    assert not rescore(run).agrees and any("em_contains" in line for line in rescore(run).lines)
+    edit_results(tmp_path, unlist)
+    (run,) = read_runs([tmp_path])
+    found = rescore(run)
+    assert found.agrees and {"em,none", "token_f1,none"} <= {check.name for check in found.checks}
+    assert not [check for check in found.checks if "em_contains" in check.name]
+
+
 def test_formulas_are_lm_evals() -> None:
     from lm_eval.api.metrics import mean as their_mean
     from lm_eval.api.metrics import mean_stderr

@@ -83,9 +83,82 @@ def test_equal_values_have_no_interval() -> None:
     assert interval([1.0]).mean == 1.0
 
 
-def test_blocks_of_draws_change_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lm_eval_rag.harness.report.stats.CELLS", 1000)
-    assert bootstrap_means(np.arange(30.0), draws=100).shape == (100,)
+@pytest.mark.parametrize(("cells", "sizes"), [(1000, [33, 33, 33, 1]), (30, [1] * 100), (20, [1] * 100)])
+def test_blocks_of_draws_bound_the_memory_and_change_no_mean(
+    cells: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block holds at most ``CELLS`` counts (or one draw); the draws are the same ones, whatever its size."""
+    seeded, drawn = np.random.default_rng, []
+
+    class Recorded:
+        def __init__(self, seed: int) -> None:
+            self.rng = seeded(seed)
+
+        def multinomial(self, n: int, shares: np.ndarray, size: int) -> np.ndarray:
+            drawn.append(size)
+            return np.asarray(self.rng.multinomial(n, shares, size=size))
+
+    whole = bootstrap_means(np.arange(30.0), draws=100, seed=5)
+    monkeypatch.setattr("lm_eval_rag.harness.report.stats.CELLS", cells)
+    monkeypatch.setattr(np.random, "default_rng", Recorded)
+    parts = bootstrap_means(np.arange(30.0), draws=100, seed=5)
+    assert drawn == sizes
+    assert parts.shape == (100,) and np.array_equal(parts, whole)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_an_interval_is_the_quantiles_of_its_own_resamples(seed: int, level: float) -> None:
+    values = np.random.default_rng(9).choice([0.0, 0.5, 1.0], size=80)
+    means = np.sort(bootstrap_means(values, draws=700, seed=seed))
+    low, high = np.quantile(means, (1 - level) / 2), np.quantile(means, 1 - (1 - level) / 2)
+    assert np.array_equal(means, bootstrap_means(values, 700, seed))  # in order
+    found = interval(values, 700, seed, level)
+    assert (found.low, found.high) == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12))
+
+
+def test_what_is_not_named_is_10000_draws_seed_0_and_95_percent() -> None:
+    values = [0.0, 0.5, 1.0, 1.0] * 9
+    assert interval(values) == interval(values, draws=10_000, seed=0, level=0.95)
+    assert bootstrap_means(values).shape == (10_000,)
+    other = [0.5, 0.5, 1.0, 0.0] * 9
+    assert paired(values, other) == paired(values, other, draws=10_000, seed=0)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_paired_interval_is_that_of_the_differences(seed: int) -> None:
+    rng = np.random.default_rng(10)
+    ours, theirs = rng.choice([0.0, 0.5, 1.0], size=60), rng.choice([0.0, 0.5, 1.0], size=60)
+    found = paired(list(ours), list(theirs), draws=800, seed=seed)
+    assert found.interval == interval(ours - theirs, 800, seed)
+    means = bootstrap_means(ours - theirs, 800, seed)
+    at_or_below, at_or_above = (means < 1e-9).sum() + 1, (means > -1e-9).sum() + 1
+    assert found.p == pytest.approx(min(1.0, 2 * min(at_or_below, at_or_above) / 801))
+    assert (means == 0).any()  # a mean of exactly 0 counts on both sides
+
+
+@pytest.mark.parametrize("scale", [0.1, 1e5 / 3, 1e-7])
+def test_sums_that_are_zero_count_on_both_sides_whatever_the_scale(scale: float) -> None:
+    """0.1 + 0.2 - 0.3 is not 0 in floating point; the p value is that of the whole numbers 1, 2 and -3."""
+    whole = [1.0, 2.0, -3.0, 1.0, 2.0, 2.0]
+    wanted = paired(whole, [0.0] * 6, draws=3000)
+    found = paired([value * scale for value in whole], [0.0] * 6, draws=3000)
+    assert wanted.test == found.test == "bootstrap"
+    assert found.p == wanted.p < 1
+
+
+def test_p_is_never_above_1() -> None:
+    """Most means are 0 here, so both sides hold more than half of them."""
+    assert paired([1.0, 0.5], [0.5, 1.0], draws=500).p == 1.0
+
+
+def test_equal_scores_other_than_0_and_1_differ_with_p_1() -> None:
+    found = paired([0.5, 0.25, 1.0], [0.5, 0.25, 1.0])
+    assert (found.p, found.test, found.interval.mean, found.interval.low) == (1.0, "bootstrap", 0.0, None)
+    for zero, one in ((0.0, 1.0), (0, 1), (False, True)):
+        same, other = paired([zero, one, one], [zero, one, one]), paired([zero, one, one], [one, one, zero])
+        assert (same.p, same.test) == (1.0, "mcnemar") == (other.p, other.test)
+        assert other.interval == interval([-1.0, 0.0, 1.0])
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9), (9, 3), (40, 40), (5, 60), (700, 900)])
@@ -136,6 +209,7 @@ def test_percentile_is_a_nearest_rank() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert percentile(range(1, 101), 0.95) == 95
     assert percentile([4.0], 0.95) == 4.0
+    assert percentile([3.0, 1.0, 2.0], 0.0) == 1.0 and percentile([3.0, 1.0, 2.0], 1.0) == 3.0
     assert math.isnan(percentile([], 0.5))
 
 

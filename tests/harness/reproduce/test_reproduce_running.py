@@ -75,7 +75,7 @@ def reproduce(tables: Path, tmp_path: Path) -> Callable[..., int]:
 
 
 @pytest.fixture
-def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def evaluated(undescribed: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the rows that were evaluated, in order."""
     names: list[str] = []
     stock = Runner._evaluate
@@ -85,7 +85,6 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         stock(self, job, *rest)
 
     monkeypatch.setattr(Runner, "_evaluate", evaluate)
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
     return names
 
 

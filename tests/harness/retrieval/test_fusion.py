@@ -8,7 +8,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
-from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank, round_robin
+from lm_eval_rag.harness.retrieval.fusion import rank_sums, reciprocal_rank, round_robin
 from lm_eval_rag.harness.rules.variants import VARIANTS, variants
 
 
@@ -61,6 +61,7 @@ def test_reciprocal_rank_breaks_ties_by_id_and_counts_a_repeat_once() -> None:
     assert ids(reciprocal_rank([ranked("ab"), ranked("ca"), ranked("cb")], constant=0)) == "cab"
     with pytest.raises(UserError, match="constant=-1"):
         reciprocal_rank([], constant=-1)
+    assert rank_sums([[7, 5], [5]]) == [(5, pytest.approx(1 / 62 + 1 / 61)), (7, pytest.approx(1 / 61))]
 
 
 def test_variants_of_a_question() -> None:

@@ -84,6 +84,21 @@ def test_area_rewards_knowing_what_one_knows() -> None:
     scaled = exact_area(wrong, [x**3 / 7 for x in knowing])  # only the order counts
     assert scaled == pytest.approx(areas[0])
     assert np.isnan(risk_areas(np.zeros((1, 3)), np.zeros((1, 3))))[0]
+    assert np.isnan(risk_areas(np.zeros((2, 0)), np.zeros((2, 0)))).tolist() == [True, True]  # no level at all
+    assert exact_area([0, 1], [True, False]) == pytest.approx(0.25)  # confidence on any scale
+
+
+def test_areas_of_many_draws_are_those_of_each_alone() -> None:
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(0, 5, size=(40, 4)).astype(float)
+    sizes[0] = 0
+    errors = np.floor(rng.random((40, 4)) * (sizes + 1))
+    together = risk_areas(sizes, errors)
+    assert together.shape == (40,) and np.isnan(together[0])
+    for row in range(1, 40):
+        wrong = [float(j < errors[row, level]) for level in range(4) for j in range(int(sizes[row, level]))]
+        sure = [-level for level in range(4) for _ in range(int(sizes[row, level]))]
+        assert together[row] == pytest.approx(exact_area(wrong, sure))
 
 
 def test_interval_of_a_mean_is_the_reports_own() -> None:

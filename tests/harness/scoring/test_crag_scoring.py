@@ -131,19 +131,48 @@ def test_specification_is_its_restatement() -> None:
     assert settle(["Paris"], "Paris", abstained=True) == Verdict("missing", 0.0)
 
 
-def test_words_cut_keeps_a_prefix() -> None:
+def unit_ends(text: str) -> list[int]:
+    """Where each unit ends: a run of letters, digits and _ is one, every other character but white space is one."""
+    ends: list[int] = []
+    for i, char in enumerate(text):
+        if char.isalnum() or char == "_":
+            if i and (text[i - 1].isalnum() or text[i - 1] == "_"):
+                ends.pop()
+            ends.append(i + 1)
+        elif not char.isspace():
+            ends.append(i + 1)
+    return ends
+
+
+def test_words_cut_keeps_the_first_words_and_punctuation_marks() -> None:
     rng = random.Random(0)
-    for _ in range(300):
-        text = "".join(rng.choice("ab1é $.,'’\n\t🦙") for _ in range(rng.randint(0, 60)))
+    cut_texts = 0
+    for _ in range(500):
+        text = "".join(rng.choice("ab1é_ $$..,'’\n\t🦙") for _ in range(rng.randint(0, 60)))
         limit = rng.randint(1, 12)
+        ends = unit_ends(text)
         kept = words_cut(limit)(text)
-        marks = [c for c in text if not c.isspace()]
-        assert text.startswith(kept)
+        assert kept == (text if len(ends) <= limit else text[: ends[limit - 1]]), (text, limit)
         assert words_cut(limit)(kept) == kept
-        if len(marks) <= limit:
-            assert kept == text
-    assert words_cut(3)("one two, three four") == "one two,"
+        cut_texts += kept != text
+    assert cut_texts > 200
     assert WHOLE("a b c") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("limit", "text", "kept"),
+    [
+        (3, "one two, three four", "one two,"),
+        (4, "wait... what", "wait..."),
+        (3, "wait... what", "wait.."),
+        (2, "?!?! no", "?!"),
+        (2, "$4.50", "$4"),
+        (3, "one two three \n", "one two three \n"),
+    ],
+)
+def test_every_punctuation_mark_is_one_of_the_words(limit: int, text: str, kept: str) -> None:
+    assert words_cut(limit)(text) == kept
+    assert words_cut(limit).name == f"words {limit}"
 
 
 def test_llama_cut_on_the_real_tokenizer(mirror: Path | None) -> None:
@@ -174,11 +203,6 @@ def test_bad_tokenizers(tmp_path: Path) -> None:
         tokenizer_cut(tmp_path / "bad.json")
     with pytest.raises(UserError, match="limit=0"):
         words_cut(0)
-
-
-@pytest.fixture(autouse=True)
-def no_env_info(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)  # seconds a run, of no interest here
 
 
 ROWS = [
@@ -240,6 +264,7 @@ def run(folder: Path, metadata: Mapping[str, Any], *, plain: bool = False, **opt
     return {"results": found["results"]["crag_like"], "samples": samples["crag_like"], "configs": found["configs"]}
 
 
+@pytest.mark.usefixtures("undescribed")
 @pytest.mark.parametrize("plain", [False, True])
 def test_through_lm_eval(tmp_path: Path, plain: bool, capsys: pytest.CaptureFixture[str]) -> None:
     labels = tmp_path / "labels.jsonl"
@@ -261,6 +286,7 @@ def test_through_lm_eval(tmp_path: Path, plain: bool, capsys: pytest.CaptureFixt
     assert rescore_main([str(tmp_path / "out")]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("undescribed")
 def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, {})
     (file,) = tmp_path.rglob("samples_*.jsonl")
@@ -284,6 +310,7 @@ def test_changed_verdicts_do_not_pass_rescoring(tmp_path: Path, capsys: pytest.C
         assert says in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("undescribed")
 def test_judge_off_predict_only_and_failures(tmp_path: Path) -> None:
     off = run(tmp_path / "off", {"judge": "off"})
     assert off["results"]["crag_correct,none"] == 0.0  # exact match alone

@@ -55,10 +55,10 @@ def served(reply: Callable[[str], str | None]) -> Iterator[tuple[str, list[str]]
         server.server_close()
 
 
+@pytest.mark.usefixtures("undescribed")
 def test_through_a_chat_server_and_lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """RuleQA-like task, judge behind an OpenAI-compatible server that fails on one answer: Acc-LM of the others."""
     monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     rows = [{"id": f"q{i}", "query": f"question {i}?", "answers": ["Teth"], "corpus": None} for i in range(6)]
     gives = ["Teth", "the town of Teth", "I don't know", "Varn", "break", "in Teth"]

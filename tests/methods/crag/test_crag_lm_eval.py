@@ -15,7 +15,7 @@ pytest.importorskip("blingfire")
 pytest.importorskip("resiliparse")
 
 
-def test_crag_hybrid_on_crag_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crag_hybrid_on_crag_demo(undescribed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import lm_eval
     from lm_eval.tasks import TaskManager
 

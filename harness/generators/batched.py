@@ -1,0 +1,112 @@
+"""A generator that answers lists, asked one by one: what waits meets in batches of like length."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.loop import Workers
+from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream
+
+
+def stream_of(generator: Generator) -> Stream:
+    """The stream of a generator: its own, or batches of it."""
+    own = getattr(generator, "stream", None)
+    stream: Stream = own() if own is not None else Batched(generator)
+    return stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An ask that waits for its batch; ``decoding`` is None for a log-probability."""
+
+    decoding: Decoding | None
+    prompt: str
+    other: Any  # sample index, or continuation
+    reply: asyncio.Future[Any]
+
+
+class Batched:
+    """Serves asks in batches of ``generator.batch``, one batch after the other, in a thread.
+
+    A batch is the ask that waits longest and those nearest to it in length: padding is what costs.
+    """
+
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+        self._waiting: list[_Waiting] = []
+        self._serving: asyncio.Task[None] | None = None
+        self._worker = Workers()
+
+    async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
+        """One continuation, when its batch is done."""
+        reply: Completion | CallError = await self._ask(decoding, prompt, sample)
+        return reply
+
+    async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
+        """ln P(continuation | prompt), when its batch is done."""
+        reply: tuple[float, float] | CallError = await self._ask(None, prompt, continuation)
+        return reply
+
+    def _ask(self, decoding: Decoding | None, prompt: str, other: Any) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(decoding, prompt, other, loop.create_future())
+        self._waiting.append(waiting)
+        if self._serving is None:
+            self._serving = loop.create_task(self._serve())
+        return waiting.reply
+
+    async def _serve(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._next()
+                try:
+                    for waiting, reply in zip(batch, await self._worker.call(self._run, batch), strict=True):
+                        if not waiting.reply.done():
+                            waiting.reply.set_result(reply)
+                except Exception as error:  # noqa: BLE001 - raised where the replies are awaited
+                    for waiting in batch:
+                        if not waiting.reply.done():
+                            waiting.reply.set_exception(error)
+                await asyncio.sleep(0)  # those who got a reply may ask again before the next batch is chosen
+        finally:
+            self._serving = None
+
+    def _next(self) -> list[_Waiting]:
+        oldest = self._waiting[0]
+        alike = [waiting for waiting in self._waiting if waiting.decoding == oldest.decoding]
+        alike.sort(key=lambda waiting: abs(len(waiting.prompt) - len(oldest.prompt)))
+        batch = [oldest, *(waiting for waiting in alike if waiting is not oldest)][: self.generator.batch]
+        taken = set(map(id, batch))
+        self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
+        return batch
+
+    def _run(self, batch: Sequence[_Waiting]) -> list[Any]:
+        """The replies to a batch, each with its share of the seconds."""
+        decoding, began = batch[0].decoding, perf_counter()
+        replies: Sequence[Any]
+        if decoding is None:
+            replies = self.generator.loglikelihood([(waiting.prompt, waiting.other) for waiting in batch])
+        else:
+            prompts, samples = [waiting.prompt for waiting in batch], [waiting.other for waiting in batch]
+            complete = getattr(self.generator, "complete", self.generator.generate)
+            replies = complete(prompts, decoding, samples)
+        seconds = (perf_counter() - began) / len(batch)
+        return [_timed(reply, seconds) for reply in replies]
+
+    async def close(self) -> None:
+        """Stop serving; a batch that is running is abandoned."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+        self._worker.close()
+
+
+def _timed(reply: Any, seconds: float) -> Any:
+    if isinstance(reply, str):
+        return Completion(reply, seconds=seconds)
+    return (float(reply), seconds) if isinstance(reply, (int, float)) else reply

@@ -1,0 +1,95 @@
+"""Reading a server's reply: the text, how it ended, what the model thought before, and the tokens it counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.generators.base import Completion, cut
+
+THOUGHT_END = "</think>"
+THOUGHT_START = "<think>"
+FINISHES = {  # as servers name it -> as recorded
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+}
+SHOWN = 200  # characters of a reply that a message repeats
+
+
+def completion_of(lm: Any, reply: Any, stops: Sequence[str], seconds: float) -> Completion:
+    """The completion in a reply to a generation request.
+
+    Args:
+        lm: The lm_eval model that made the request; it reads forms of reply that are not OpenAI's.
+        reply: The JSON of the reply.
+        stops: Strings at which the text is cut: some servers do not know ``stop``, chat APIs take four at most.
+
+    Raises:
+        CallError: There is no text, and no reason for that.
+    """
+    try:
+        choice = reply["choices"][0] if _is_openais(lm) or "choices" in reply else {}
+        message = choice.get("message") or {}
+        finish = FINISHES.get(str(choice.get("finish_reason") or reply.get("stop_reason")), "")
+        text = _text(lm, reply, choice)
+        if text is None and finish not in ("length", "content_filter"):
+            raise TypeError("no text")
+        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+        usage = reply.get("usage") or {}
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise CallError(f"the reply holds no text: {str(reply)[:SHOWN]}") from None
+    thoughts, text = split_thinking(text or "", getattr(lm, "think_end_token", None) or THOUGHT_END)
+    return Completion(
+        storable(cut(text, stops)),
+        finish,
+        storable(str(thinking) or thoughts),
+        _count(usage, "prompt_tokens", "input_tokens"),
+        _count(usage, "completion_tokens", "output_tokens"),
+        seconds,
+    )
+
+
+def _is_openais(lm: Any) -> bool:
+    """Whether the model's replies have OpenAI's form; of these lm_eval reads one without choices as an empty text."""
+    from lm_eval.models.openai_completions import LocalChatCompletion
+
+    return isinstance(lm, LocalChatCompletion)
+
+
+def _text(lm: Any, reply: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:
+    if not choice:
+        text: str | None = lm.parse_generations(outputs=reply)[0]
+        return text
+    text = choice["message"]["content"] if "message" in choice else choice["text"]
+    if text is not None and not isinstance(text, str):
+        raise TypeError("no text")
+    return text
+
+
+def _count(usage: Mapping[str, Any], *names: str) -> int | None:
+    counts = [usage[name] for name in names if isinstance(usage.get(name), int)]
+    return counts[0] if counts else None
+
+
+def split_thinking(text: str, end: str = THOUGHT_END) -> tuple[str, str]:
+    """What a reasoning model thought, and its answer: ("", text) where it did not think aloud.
+
+    A thought that was cut off leaves no answer.
+    """
+    thinking, ended, answer = text.rpartition(end)
+    if ended:
+        return thinking.replace(THOUGHT_START, "", 1).strip(), answer.lstrip()
+    if text.lstrip().startswith(THOUGHT_START):
+        return text.replace(THOUGHT_START, "", 1).strip(), ""
+    return "", text
+
+
+def storable(text: str) -> str:
+    """The text without halves of surrogate pairs, which cannot be stored."""
+    return text.encode("utf-8", "replace").decode()

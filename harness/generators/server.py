@@ -1,0 +1,174 @@
+"""A model behind an API as a stream: many requests at once, each tried again where that may help, each failing alone.
+
+lm_eval's model makes the payload and names the address and the headers; sending, waiting and trying again are ours,
+since lm_eval's own concurrent path drops every answer of a batch when one request of it fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import time
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.loop import Workers
+from lm_eval_rag.harness.generators import network
+from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
+from lm_eval_rag.harness.generators.first_requests import FirstRequests
+from lm_eval_rag.harness.generators.gate import Gate
+from lm_eval_rag.harness.generators.replies import completion_of
+
+T = TypeVar("T")
+
+
+def with_ids(lm: Any) -> Any:
+    """The same model behind the same API, sending token ids: log-probabilities need the exact tokens."""
+    twin = copy.copy(lm)
+    twin.tokenized_requests = True
+    return twin
+
+
+class Server:
+    """The stream of one lm_eval model behind an API.
+
+    Args:
+        lm: The lm_eval model, a ``TemplateAPI``.
+        wrap: Makes of a prompt what is sent: a text, or messages.
+        options: The generation arguments of a decoding and a sample index, as lm_eval names them.
+        width: Requests at once.
+        tries: How often a request is made at most.
+        wait: Seconds before the second try, doubled before each further one.
+        rpm: Requests a minute at most, or None; ``tpm``: tokens likewise.
+        first: Of the run: what came of its first requests.
+        ids: Whether log-probabilities are asked for with token ids, which are exact.
+    """
+
+    def __init__(
+        self,
+        lm: Any,
+        wrap: Callable[[str], Any],
+        options: Callable[[Decoding, int], dict[str, Any]],
+        *,
+        width: int,
+        tries: int,
+        wait: float,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        first: FirstRequests | None = None,
+        ids: bool = True,
+    ) -> None:
+        self.lm, self.wrap, self.options = lm, wrap, options
+        self.width, self.tries, self.wait = width, tries, wait
+        self.gate = Gate(width, rpm, tpm)
+        self.first = FirstRequests() if first is None else first
+        self.probable = with_ids(lm) if ids else lm
+        self._random = random.Random(0)
+        self._session: Any = None
+
+    async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
+        """One continuation.
+
+        Raises:
+            UserError: The server refuses us or cannot be reached, or too many requests failed alike.
+        """
+        options = self.options(decoding, sample)
+        wrapped = self.wrap(prompt)
+        message = self.lm.tok_encode(wrapped) if self.lm.tokenized_requests else wrapped
+
+        async def once() -> Completion:
+            reply, seconds = await self._send(self.lm, [message], generate=True, gen_kwargs=options)
+            return completion_of(self.lm, reply, options["until"], seconds)
+
+        return await self._persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+
+    async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
+        """ln P(continuation | prompt), and the seconds it took; raises as ``generate``."""
+        pair, lm = (self.wrap(prompt), continuation), self.probable
+        inputs, lengths, _ = lm.batch_loglikelihood_requests([[(pair, *lm._encode_pair(*pair))]])
+
+        async def once() -> tuple[float, float]:
+            reply, seconds = await self._send(lm, inputs, generate=False)
+            try:
+                return float(lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0]), seconds
+            except (KeyError, IndexError, TypeError):
+                raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
+
+        return await self._persist(once, len((prompt + continuation).encode()) // BYTES_PER_TOKEN)
+
+    async def _persist(self, once: Callable[[], Awaitable[T]], tokens: int) -> T | CallError:
+        """Make a request, again where that may help; a CallError when it fails to the end."""
+        for tried in range(1, self.tries + 1):
+            try:
+                async with self.gate.place(tokens):
+                    reply = await once()
+            except network.errors() as error:
+                problem = network.problem_of(error, network.secrets(self.lm))
+                last = tried == self.tries or not problem.transient
+                if problem.hopeless or (problem.unreachable and last):
+                    raise UserError(problem.advice) from None
+                if last:
+                    alike = self.first.failed(problem.kind, problem.words)
+                    if alike is not None:
+                        raise alike from None
+                    if self.gate.failed(problem.words):
+                        raise UserError(problem.advice) from None
+                    return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
+                await self._pause(problem, tried)
+            else:
+                self.gate.succeeded()
+                self.first.answered()
+                return reply
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _pause(self, problem: network.Problem, tried: int) -> None:
+        """Wait before the next try; where the server is overloaded, all requests wait."""
+        wait = self.wait * 2 ** (tried - 1) * self._random.uniform(0.5, 1.5)
+        seconds = max(min(wait, network.LONGEST), problem.retry_after)
+        if problem.overloaded:
+            self.gate.pause(seconds)
+        else:
+            await asyncio.sleep(seconds)
+
+    async def _send(self, lm: Any, messages: list[Any], **options: Any) -> tuple[Any, float]:
+        """The JSON of the reply to one request, and the seconds it took."""
+        if self._calls_itself:
+            began = time.perf_counter()
+            reply = await self._workers.call(lambda: lm.model_call(messages=messages, **options))
+            return reply, time.perf_counter() - began
+        generate = {"gen_kwargs": copy.deepcopy(options["gen_kwargs"])} if options["generate"] else {}
+        payload = lm._create_payload(
+            lm.create_message(messages),
+            generate=options["generate"],
+            **generate,
+            seed=lm._seed,
+            eos=lm.eos_string,
+        )
+        if self._session is None:
+            self._session = network.session(self.lm, self.width)
+        began = time.perf_counter()
+        async with self._session.post(self.lm.base_url, json=payload, headers=self.lm.header) as response:
+            text = await response.text(errors="replace")
+            return network.json_of(response, text), time.perf_counter() - began
+
+    @cached_property
+    def _calls_itself(self) -> bool:
+        """Whether lm_eval's model sends its requests by a library of its own (litellm)."""
+        from lm_eval.models.api_models import TemplateAPI
+
+        return type(self.lm).model_call is not TemplateAPI.model_call
+
+    @cached_property
+    def _workers(self) -> Workers:
+        return Workers(self.width)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        if "_workers" in self.__dict__:
+            self._workers.close()

@@ -1,0 +1,69 @@
+"""The whole trace of a run: every step of every question, one JSON object a line, compressed.
+
+A line holds ``task``, ``id`` (the document's, which joins it to lm_eval's samples), ``repeat``, ``failure`` and
+``steps``: each with ask, request, reply, seconds, tokens, how its samples ended, and whether the journal served it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from contextvars import ContextVar
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import Query, Trace
+
+# Where the command line writes the trace of a run that logs its samples and names no trace= itself.
+beside_samples: ContextVar[Path | None] = ContextVar("beside_samples", default=None)
+
+
+class TraceFile:
+    """A ``.jsonl.gz`` file that lines are added to as questions end; each opening adds a gzip member.
+
+    Args:
+        path: The file; None writes nothing.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> TraceFile:
+        if self.path is not None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = gzip.open(self.path, "at", encoding="utf-8", errors="replace")
+            except OSError as error:
+                raise UserError(f"trace={self.path} cannot be written: {error.strerror or error}.") from None
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def write(self, task: str, query: Query, trace: Trace) -> None:
+        """Add one question's line."""
+        if self._file is None:
+            return
+        steps = [
+            {name: value for name, value in asdict(step).items() if value not in ("", (), 0)} for step in trace.steps
+        ]
+        line = {"task": task, "id": query.id, "repeat": query.repeat, "failure": trace.failure, "steps": steps}
+        try:
+            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise UserError(f"trace={self.path} cannot be written: {error.strerror or error}.") from None
+
+
+def read_trace(path: Path) -> list[dict[str, object]]:
+    """Every line of a trace file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

@@ -1,0 +1,7 @@
+from typing import NamedTuple
+
+
+class LoRARequest(NamedTuple):
+    name: str
+    id: int
+    path: str
