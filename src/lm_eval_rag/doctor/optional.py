@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,23 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
 }
+TRIED = {  # extra -> the trials of what it brings
+    "hf": ("torch", "tokenizers"),
+    "faiss": ("faiss",),
+    "dense": ("torch", "faiss"),
+    "gpu": ("torch", "faiss_gpu"),
+    "lucene": ("lucene",),
+    "train": ("torch", "bitsandbytes", "matplotlib"),
+    "web": ("pages",),
+    "plots": ("matplotlib",),
+    "serve": ("fastapi",),
+    "vllm": ("vllm",),
+    "openai": ("openai",),
+    "evaluate": ("evaluate",),
+    "fast": ("numba",),
+    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
+    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba"),
+}
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),
     "faiss-gpu": ("faiss-gpu-cu12",),
@@ -47,10 +64,10 @@ def extras(*, trials: bool) -> Iterator[Finding]:
     Args:
         trials: Whether those that are installed are tried out.
     """
-    complete = [name for name in TRIALS if not _missing(name)]
-    outcomes = run_trials(complete) if trials else {}
+    wanted = {trial for name, of_it in TRIED.items() if not _missing(name) for trial in of_it}
+    outcomes = run_trials([trial for trial in TRIALS if trial in wanted]) if trials else {}
     for name in GIVES:
-        yield _extra(name, outcomes.get(name))
+        yield _extra(name, [outcomes[trial] for trial in TRIED[name] if trial in outcomes])
     yield from _providers()
     yield from misfits([*_ours(), *_theirs()])
 
@@ -91,17 +108,19 @@ def _theirs() -> Iterator[tuple[str, Requirement]]:
                 yield f"{package} {version_of(package)}", need
 
 
-def _extra(name: str, outcome: Outcome | None) -> Finding:
-    missing, lines, wrong = _missing(name), [GIVES[name]], ""
+def _extra(name: str, outcomes: Sequence[Outcome]) -> Finding:
+    missing = _missing(name)
     if missing:
-        lines.append(f"not installed (missing: {', '.join(missing)}): {install_line(name)}")
-    else:
-        held = [held for package in needed(name) if (held := _held(package))]
-        lines.append(", ".join(f"{package} {version_of(package)}" for package in held))
-    if outcome is not None:
-        lines.append(f"{'works' if outcome.works else 'does not work'}: {outcome.text}")
-        wrong = "" if outcome.works else f"The extra {name} is installed and does not work: {outcome.text}."
-    return Finding(f"extra {name}", "\n".join(lines), wrong)
+        text = f"not installed (missing: {', '.join(missing)}): {install_line(name)}"
+        return Finding(f"extra {name}", f"{GIVES[name]}\n{text}")
+    held = [held for package in needed(name) if (held := _held(package))]
+    text = f"{GIVES[name]}\n{', '.join(f'{package} {version_of(package)}' for package in held)}"
+    failed = "; ".join(outcome.text for outcome in outcomes if not outcome.works)
+    if failed:
+        wrong = f"The extra {name} is installed and does not work: {failed}."
+        return Finding(f"extra {name}", f"{text}\ndoes not work: {failed}", wrong)
+    works = "; ".join(outcome.text for outcome in outcomes)
+    return Finding(f"extra {name}", f"{text}\nworks: {works}" if works else text)
 
 
 def _missing(extra: str) -> list[str]:

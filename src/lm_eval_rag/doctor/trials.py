@@ -1,7 +1,7 @@
-"""One small operation an extra, to see whether what is installed works; each runs in a process of its own.
+"""One small operation a library, to see whether what is installed works; each runs in a process of its own.
 
-A trial calls what the extra's packages are needed for, as far as that takes about a second of CPU. Most of that is the
-import of the packages, so large Python packages (transformers' models, peft, trl) are left to the check of versions in
+A trial calls what the library is needed for, as far as that takes about a second of CPU. Most of that is the import of
+the library, so large Python packages (transformers' models, peft, trl) are left to the check of versions in
 :mod:`lm_eval_rag.doctor.optional`.
 """
 
@@ -24,54 +24,52 @@ def _expect(result: Any, expected: Any) -> None:
         raise AssertionError(f"its trial gave {result!r}, not {expected!r}")
 
 
-def _torch() -> str:
-    import torch
+def torch() -> str:
+    """A product and a gradient."""
+    import torch as library
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    ones = torch.ones(2, 3, device=device)
-    _expect((ones @ ones.T).tolist(), [[3.0, 3.0], [3.0, 3.0]])
-    return f"torch multiplies on {device}"
+    device = "cuda" if library.cuda.is_available() else "cpu"
+    ones = library.ones(2, 3, device=device, requires_grad=True)
+    product = ones @ ones.T
+    product.sum().backward()
+    assert ones.grad is not None
+    _expect((product.tolist(), ones.grad.tolist()), ([[3.0] * 2] * 2, [[4.0] * 3] * 2))
+    return f"torch computes on {device}"
 
 
-def hf() -> str:
-    """A product by torch, and a text through a tokenizer."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
+def tokenizers() -> str:
+    """A text is split."""
+    import tokenizers as library
 
-    said = _torch()
-    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = library.Tokenizer(library.models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Whitespace()
     _expect(tokenizer.encode("b a").ids, [1, 0])
-    return said
+    return "tokenizers splits a text"
 
 
 def faiss() -> str:
     """The nearest of three vectors, exact and by a graph."""
-    import faiss
+    import faiss as library
     import numpy as np
 
     vectors, query = np.eye(3, dtype=np.float32), np.array([[0, 0.1, 1]], np.float32)
-    for index in (faiss.IndexFlatIP(3), faiss.IndexHNSWFlat(3, 8, faiss.METRIC_INNER_PRODUCT)):
+    for index in (library.IndexFlatIP(3), library.IndexHNSWFlat(3, 8, library.METRIC_INNER_PRODUCT)):
         index.add(vectors)
         _expect(index.search(query, 2)[1].tolist(), [[2, 1]])
     return "FAISS finds the nearest of 3 vectors"
 
 
-def dense() -> str:
-    """What encodes and what searches."""
-    return f"{_torch()}, {faiss()}"
-
-
-def gpu() -> str:
-    """The nearest of three vectors on a GPU; on the CPU where FAISS sees none."""
+def faiss_gpu() -> str:
+    """The same on all GPUs; on the CPU where FAISS sees none."""
     import faiss as library
     import numpy as np
 
     if not library.get_num_gpus():
-        return f"{dense()}, but sees no GPU here, so it searches on the CPU"
+        return f"{faiss()}, on the CPU: it sees no GPU"
     index = library.index_cpu_to_all_gpus(library.IndexFlatIP(3))
     index.add(np.eye(3, dtype=np.float32))
     _expect(index.search(np.array([[0, 0.1, 1]], np.float32), 2)[1].tolist(), [[2, 1]])
-    return f"{_torch()}, FAISS finds the nearest of 3 vectors on {library.get_num_gpus()} GPU(s)"
+    return f"FAISS finds the nearest of 3 vectors, GPUs: {library.get_num_gpus()}"
 
 
 def lucene() -> str:
@@ -85,26 +83,20 @@ def lucene() -> str:
     return "Lucene finds one of 3 documents"
 
 
-def train() -> str:
-    """A gradient by torch, and the native library of bitsandbytes, whose Python side takes 5 s to import."""
+def bitsandbytes() -> str:
+    """Its native library is loaded; its Python side takes 5 s to import."""
     import ctypes
     from importlib.util import find_spec
 
-    import torch
-
-    weight = torch.ones(3, requires_grad=True)
-    (weight * weight).sum().backward()
-    assert weight.grad is not None
-    _expect(weight.grad.tolist(), [2.0, 2.0, 2.0])
-    bitsandbytes = find_spec("bitsandbytes")
-    folders = bitsandbytes.submodule_search_locations if bitsandbytes else None
-    libraries = [file for folder in folders or () for file in Path(folder).glob("libbitsandbytes_cpu.*")]
-    _expect(len(libraries), 1)
-    ctypes.CDLL(str(libraries[0]))
-    return "torch differentiates, bitsandbytes is loaded"
+    package = find_spec("bitsandbytes")
+    folders = package.submodule_search_locations if package else None
+    files = [file for folder in folders or () for file in Path(folder).glob("libbitsandbytes_cpu.*")]
+    _expect(len(files), 1)
+    ctypes.CDLL(str(files[0]))
+    return "bitsandbytes' library is loaded"
 
 
-def web() -> str:
+def pages() -> str:
     """One page through each extractor, and its sentences."""
     from lm_eval_rag.harness.web.extract import EXTRACTORS, extract
     from lm_eval_rag.harness.web.sentences import sentences
@@ -116,7 +108,7 @@ def web() -> str:
     return f"{' and '.join(EXTRACTORS)} read a page of 40 sentences"
 
 
-def plots() -> str:
+def matplotlib() -> str:
     """A figure as SVG."""
     from io import BytesIO
 
@@ -129,12 +121,12 @@ def plots() -> str:
     return "matplotlib draws a figure"
 
 
-def serve() -> str:
+def fastapi() -> str:
     """An application with one route, and the server's settings for it."""
-    import fastapi
+    import fastapi as library
     import uvicorn
 
-    app = fastapi.FastAPI()
+    app = library.FastAPI()
     app.add_api_route("/trial", lambda: 1)
     _expect(list(app.openapi()["paths"]), ["/trial"])
     uvicorn.Config(app).load()
@@ -199,11 +191,11 @@ def evaluate() -> str:
     return "a metric is computed"
 
 
-def fast() -> str:
+def numba() -> str:
     """A loop is compiled and run."""
-    import numba
+    import numba as library
 
-    @numba.njit  # type: ignore[untyped-decorator]
+    @library.njit  # type: ignore[untyped-decorator]
     def total(n: int) -> int:
         result = 0
         for i in range(n):
@@ -216,5 +208,8 @@ def fast() -> str:
 
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
-    for trial in (hf, faiss, dense, gpu, lucene, train, web, plots, serve, vllm, openai, evaluate, fast)
-}
+    for trial in (
+        torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, matplotlib, fastapi, vllm, openai, evaluate,
+        numba,
+    )
+}  # fmt: skip
