@@ -5,7 +5,8 @@
     python scripts/mutate.py 'lm_eval_rag.harness.scoring.answer.*'
     python scripts/mutate.py --report                 # the results of the runs so far
 
-mutmut makes the mutants and runs, for each, the tests that reach the changed function. Mutants that no test can notice
+mutmut makes the mutants and runs, for each, the tests that reach the changed function. A run that was stopped goes on
+where it was: remove the folder mutants/ after a change of code or tests. Mutants that no test can notice
 are listed with the reason in tests/mutants.md; they count neither as caught nor as missed. What mutmut does not change:
 decorated functions (properties), and statements outside of functions. The status is 1 where fewer than 95 % are caught.
 """
@@ -58,7 +59,7 @@ def names_of_mutants() -> list[str]:
 
 
 def run(names: Sequence[str], processes: int) -> int:
-    """mutmut's own status; without names it runs what has no result yet."""
+    """mutmut's own status."""
     environment = {**os.environ, "PYTHONPATH": str(WORK / "src")}
     if MIRROR.is_dir():
         environment.setdefault("LM_EVAL_RAG_MIRROR", str(MIRROR))
@@ -132,11 +133,12 @@ def main() -> int:
     os.chdir(ROOT)
     if not arguments.report:
         copy_package()
-        names = arguments.names
+        names = [name for name in names_of_mutants() if any(fnmatch(name, part) for part in arguments.names or ["*"])]
         if arguments.sample:
-            every = [name for name in names_of_mutants() if any(fnmatch(name, part) for part in names or ["*"])]
-            names = sorted(random.Random(arguments.seed).sample(every, min(arguments.sample, len(every))))
-        if status := run(names, arguments.processes):
+            names = random.Random(arguments.seed).sample(names, min(arguments.sample, len(names)))
+        done = {name for _, name, _ in results()}
+        names = sorted(name for name in names if name not in done)
+        if names and (status := run(names, arguments.processes)):
             return status
     return int(report(show=True) < WANTED)
 

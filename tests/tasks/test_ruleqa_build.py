@@ -97,16 +97,20 @@ def empty_meta(path: Path) -> None:
     (path.parent / "meta.json").write_text("{}")
 
 
-@pytest.mark.parametrize("spoil", [truncate, Path.unlink, empty_meta])
-def test_a_damaged_folder_is_named(small_mirror: Path, empty_cache: Path, spoil: Callable[[Path], object]) -> None:
+def test_a_damaged_folder_is_named(small_mirror: Path, empty_cache: Path, tmp_path: Path) -> None:
     corpus = build("ruleqa_i")
-    before = pl.read_parquet(empty_cache / corpus / "rules.parquet")
-    spoil(empty_cache / corpus / "rules.parquet")
-    with pytest.raises(UserError, match=f"{empty_cache / corpus} is damaged.*Delete this folder"):
-        build("ruleqa_i")
-    shutil.rmtree(empty_cache / corpus)
+    folder, whole = empty_cache / corpus, tmp_path / "whole"
+    shutil.copytree(folder, whole)
+    spoils: tuple[Callable[[Path], object], ...] = (truncate, Path.unlink, empty_meta)
+    for spoil in spoils:
+        spoil(folder / "rules.parquet")
+        with pytest.raises(UserError, match=f"{folder} is damaged.*Delete this folder"):
+            build("ruleqa_i")
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+    shutil.rmtree(folder)
     assert build("ruleqa_i") == corpus
-    assert pl.read_parquet(empty_cache / corpus / "rules.parquet").equals(before)
+    assert pl.read_parquet(folder / "rules.parquet").equals(pl.read_parquet(whole / "rules.parquet"))
 
 
 def test_folders_are_named_by_what_they_are_made_from(small_mirror: Path, empty_cache: Path) -> None:

@@ -92,3 +92,17 @@ def test_no_facts_no_rules(mine: object) -> None:
     found = mine(empty)  # type: ignore[operator]
     assert found.height == 0
     assert found.columns == ["head", "body", "support", "body_support", "confidence", "pca_confidence"]
+
+
+@pytest.mark.parametrize("mine", [mine_temporal, mine_static])
+@pytest.mark.parametrize("n", [0, 200])
+def test_columns_have_the_promised_types(mine: object, n: int) -> None:
+    facts = frame(graph(4, n)) if n else frame(graph(4, 1)).clear()
+    found = mine(facts)  # type: ignore[operator]
+    text, whole, share = pl.String, pl.Int64, pl.Float64
+    assert dict(found.schema) == {
+        "head": text, "body": text, "support": whole, "body_support": whole, "confidence": share,
+        "pca_confidence": share,
+    }  # fmt: skip
+    assert (found.height > 0) == (n > 0)
+    assert found.select("head", "body").rows() == sorted(found.select("head", "body").rows())

@@ -69,6 +69,12 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"made": write_corpus(tmp_path / "cache")}
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if matplotlib were missing: a figure at each evaluation takes longer than the training."""
+    monkeypatch.setattr("lm_eval_rag.harness.train.curves.find_spec", lambda name: None)
+
+
 def test_loss_is_equation_3() -> None:
     draw = np.random.default_rng(0)
     queries, documents = draw.standard_normal((3, 4)), draw.standard_normal((5, 4))
@@ -108,6 +114,7 @@ def test_an_epoch_has_every_example_once_and_batches_of_one_part() -> None:
     assert found == batches(parts, 3, 0, 0) != batches(parts, 3, 0, 1)
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("mode", ["rgft", "ssft"])
 def test_the_static_tower_learns_and_seeds_are_honoured(corpora: dict[str, str], tmp_path: Path, mode: str) -> None:
     settings = replace(QUICK, mode=mode, epochs=8)  # type: ignore[arg-type]
@@ -129,6 +136,7 @@ def test_the_static_tower_learns_and_seeds_are_honoured(corpora: dict[str, str],
     assert (tuned.search([guided], 5) != base.search([guided], 5)) == (mode == "rgft")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_killed_run_goes_on_and_ends_alike(corpora: dict[str, str], tmp_path: Path) -> None:
     whole = replace(QUICK, epochs=6)
     train_retriever(whole, corpora, tmp_path / "whole")
@@ -185,6 +193,7 @@ def test_command_line(corpora: dict[str, str], tmp_path: Path, capsys: pytest.Ca
     given = ["retriever", "--task", "made", "--out", str(tmp_path / "out"), "--epochs", "1", "--device", "cpu"]
     assert train_main([*given, "--seed", "0"], build=build) == 0
     assert asked == ["made"] and "dev recall@10" in capsys.readouterr().out
+    assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="finished checkpoint"):
         train_main(given, build=build)
 
