@@ -91,7 +91,7 @@ def test_retrieve_searches_the_chunks_of_the_questions_own_pages(corpus: str) ->
 
     wanted = run(three, [query("none/0", 3).text], corpus=list(texts.values()))[0][0].passages
     assert [(p.id, p.text, p.source, p.score) for p in answer.passages] == [
-        (p.id, p.text, p.source, p.score) for p in wanted]  # fmt: skip
+        (p.id, p.text, p.source, p.score) for p in expected]  # fmt: skip
     assert answer.passages[0].source == "u0"
     assert "71 metres" in answer.passages[0].text
     assert [step.ask for step in trace.steps] == ["Pages", "Retrieve", "Rank"]
