@@ -12,7 +12,7 @@ from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Query, Step
-from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.generators.base import Decoding, Generator, answered_before
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 
 
@@ -64,6 +64,9 @@ class GenerateBackend:
         request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature]
         fingerprint = self.generator.fingerprint
         calls = [Call(fingerprint, [*request, fit_.text], draw) for _, fit_, draw in flat]
+
+        if self.journal.holds_any(calls):
+            answered_before(self.generator)
 
         def compute(positions: list[int]) -> Sequence[Any]:
             prompts, draws = [flat[p][1].text for p in positions], [flat[p][2] for p in positions]

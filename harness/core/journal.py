@@ -124,6 +124,10 @@ class Journal:
             replies |= done
         return [replies[key] for key in keys]
 
+    def holds_any(self, calls: Iterable[Call]) -> bool:
+        """Whether one of the calls is stored."""
+        return bool(self._find(call.key for call in calls))
+
     def _find(self, keys: Iterable[str]) -> dict[str, Reply | CallError]:
         found: dict[str, Reply | CallError] = {}
         if self._base is None:
