@@ -12,7 +12,7 @@ from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.core.types import Query, Step
-from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream
+from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream, answered_before
 from lm_eval_rag.harness.generators.batched import stream_of
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 
@@ -94,7 +94,10 @@ class GenerateBackend(_Streaming):
             completion = await stream.generate(prompt, decoding, sample)
             return completion if isinstance(completion, CallError) else (completion.to_json(), completion.seconds)
 
-        return await self.journal.call(Call(self.generator.fingerprint, request, sample), compute)
+        reply = await self.journal.call(Call(self.generator.fingerprint, request, sample), compute)
+        if isinstance(reply, Reply) and reply.journalled:
+            answered_before(self.generator)
+        return reply
 
     def _served(self, fitted: Fitted, replies: Sequence[Reply]) -> Served | CallError:
         completions = [Completion.from_json(reply.value, reply.seconds) for reply in replies]

@@ -82,6 +82,13 @@ def cut(text: str, stops: Sequence[str]) -> str:
     return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
 
 
+def answered_before(generator: Generator) -> None:
+    """Tell a generator that it answered in an earlier run: then its first failures are no sign of a wrong argument."""
+    note = getattr(generator, "note_answered", None)
+    if note is not None:
+        note()
+
+
 class Generator(Protocol):
     """A language model behind two methods; its prompts are plain text.
 

@@ -148,6 +148,10 @@ class LMGenerator:
         except engine_errors(self.spec) as error:
             raise stopped(self.spec, error) from error
 
+    def note_answered(self) -> None:
+        """Failures of the first requests do not end the run: an earlier run was answered."""
+        self._first.answered()
+
     def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | CallError]:
         """ln P(continuation | prompt), in order.
 

@@ -180,6 +180,21 @@ def test_a_failed_call_fails_its_ask_alone_and_is_not_stored(tmp_path):
     assert [prompt for prompt, *_ in healed.made] == ["bad"]
 
 
+def test_a_generator_is_told_that_an_earlier_run_was_answered(tmp_path):
+    """So that the few questions that always fail do not end the next run, as first requests."""
+
+    class Noting(Words):
+        noted = 0
+
+        def note_answered(self):
+            self.noted += 1
+
+    for prompts, noted in ((("a", "b"), 0), (("c",), 0), (("d", "a"), 1)):
+        generator = Noting(fails=("b",))
+        serve([Generate(prompt) for prompt in prompts], generator, Journal(tmp_path / "j.sqlite"))
+        assert generator.noted == noted
+
+
 def test_one_failed_sample_fails_the_ask_but_the_others_are_kept(tmp_path):
     class Second(Words):
         def generate(self, prompts, decoding, samples):

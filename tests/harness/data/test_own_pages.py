@@ -89,7 +89,7 @@ def test_retrieve_searches_the_chunks_of_the_questions_own_pages(corpus: str) ->
     def three(question: Query) -> Plan[Answer]:
         return Answer("", (yield from retrieve(question.text, 3)))
 
-    wanted = run(three, [query("none/0", 3).text], corpus=list(texts.values()))[0][0].passages
+    expected = run(three, [query("none/0", 3).text], corpus=list(texts.values()))[0][0].passages
     assert [(p.id, p.text, p.source, p.score) for p in answer.passages] == [
         (p.id, p.text, p.source, p.score) for p in expected]  # fmt: skip
     assert answer.passages[0].source == "u0"

@@ -206,6 +206,13 @@ def test_first_requests_that_fail_alike_end_the_run_with_the_argument_to_change(
     assert len(server.seen) <= 20 + 2  # as many tries, all alike, and what was in flight
 
 
+def test_what_an_earlier_run_was_answered_counts(server):
+    refusing(server, 400, "content policy")
+    generator = api(server)
+    generator.note_answered()
+    assert all(isinstance(one, CallError) for one in generator.generate(["p"] * 12, Decoding(), [0] * 12))
+
+
 def test_replies_without_text_end_the_run_as_well(server):
     server.reply = lambda body: {"choices": [{"message": {"content": None}}]}
     with pytest.raises(UserError, match=r"holds no text.*--gen_kwargs max_gen_toks="):

@@ -200,6 +200,12 @@ def direct_sum(direct, ids, start):
     return float(sum(table[i - 1][ids[i]] for i in range(start, len(ids))))
 
 
+def test_a_server_that_refuses_token_ids_names_the_argument(served, stubborn_llama):
+    given = {"model": str(stubborn_llama), "base_url": f"{served}/completions", "tokenized_requests": True}
+    with pytest.raises(UserError, match=r"none of the first 8 requests.*400.*gen_tokenized_requests=False"):
+        greedy(LMGenerator(ModelSpec("local-completions", given)), PROMPTS * 4, 3)
+
+
 def test_a_server_that_gives_no_log_probabilities_says_so(served, stubborn_llama):
     generator = make("completions", stubborn_llama, served)
     failed = generator.loglikelihood([(prompt, " Answer") for prompt in PROMPTS[:2]])

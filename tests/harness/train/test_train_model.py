@@ -36,6 +36,12 @@ def test_the_loss_is_on_the_answer_and_the_end_token_alone(loaded):
     assert row["labels"][: read.shape[1]] == [-100] * read.shape[1]
 
 
+def test_a_base_with_a_chat_template_learns_raw_prompts(loaded):
+    """As the checkpoint will be asked: its note holds the version of the prompt."""
+    assert loaded.tokenizer.chat_template and not loaded.generator.chat
+    assert loaded.generator.wrap(ROW.prompt) == ROW.prompt
+
+
 def test_an_answer_that_melts_into_the_prompt_is_encoded_by_itself(loaded, monkeypatch):
     whole = loaded.generator.lm.tok_encode
     monkeypatch.setattr(loaded.generator.lm, "tok_encode", lambda t: [7] if t.endswith("Vale") else whole(t))
