@@ -11,10 +11,11 @@ from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
+from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Query, Step
 from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream, answered_before
 from lm_eval_rag.harness.generators.batched import stream_of
-from lm_eval_rag.harness.generators.fit import Fitted, fit
+from lm_eval_rag.harness.generators.fit import Fitted, check_version, fit
 
 NO_TEXT = {  # how a continuation without text ended -> why there is none, and what to do
     "length": "the reply was truncated before any text; give more tokens, --gen_kwargs max_gen_toks=N",
@@ -35,8 +36,14 @@ class _Streaming:
         """As many asks as one batch of the generator holds; 0 for a server, which takes each at once."""
         return 0 if getattr(self.generator, "is_remote", False) else self.generator.batch
 
-    async def open(self) -> Stream:
-        """The stream; a model is loaded in a thread, so that an interrupt need not wait for it."""
+    async def open(self, prompt: Prompt | str) -> Stream:
+        """The stream for a prompt; a model is loaded in a thread, so that an interrupt need not wait for it.
+
+        Raises:
+            UserError: The generator was tuned on prompts of another version; said before it is loaded.
+        """
+        if isinstance(prompt, Prompt):
+            check_version(prompt.template.version, getattr(self.generator, "prompt_version", None))
         async with self._opening:
             if self._stream is None:
                 load = getattr(self.generator, "load", None)
@@ -68,7 +75,7 @@ class GenerateBackend(_Streaming):
 
     async def answer(self, query: Query, ask: Generate) -> Served | CallError:
         """The samples of an ask, as a tuple of texts."""
-        stream, decoding = await self.open(), self._decoding(ask)
+        stream, decoding = await self.open(ask.prompt), self._decoding(ask)
         fitted = fit(ask.prompt, self.generator, decoding.max_tokens, self.limit)
         if isinstance(fitted, CallError):
             return fitted
@@ -135,7 +142,7 @@ class LoglikelihoodBackend(_Streaming):
 
     async def answer(self, query: Query, ask: Loglikelihood) -> Served | CallError:
         """ln P(continuation | prompt)."""
-        stream = await self.open()
+        stream = await self.open(ask.prompt)
         longest = self.generator.count_tokens(ask.continuation) or len(ask.continuation)
         fitted = fit(ask.prompt, self.generator, longest, self.limit)
         if isinstance(fitted, CallError):

@@ -108,7 +108,7 @@ class Server:
             except network.errors() as error:
                 problem = network.problem_of(error, network.secrets(self.lm))
                 last, alike = tried == self.tries or not problem.transient, self.gate.failed(problem.words)
-                if problem.hopeless or (problem.unreachable and last):
+                if problem.hopeless or (problem.unreachable and (last or alike >= GIVE_UP)):
                     raise UserError(problem.advice) from None
                 if last or alike >= GIVE_UP:
                     ended = self.first.failed(problem.kind, problem.words, at_once=alike >= GIVE_UP)

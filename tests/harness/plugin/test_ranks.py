@@ -72,7 +72,8 @@ def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank):
     model.__dict__["ranks"] = SimpleNamespace(gather_object=gathered)
     steps = (Step("Retrieve", "a", "b", journalled=True), Step("Generate", "a", "b"))
     with listening() as unscored:
-        model._count([("q0", Trace(steps), ()), ("q2", Trace(steps[:1], failure="lost"), ())])
+        records = [record(Answer("x"), Trace(steps)), record(Answer(""), Trace(steps[:1], failure="lost"))]
+        model._count(list(zip(("q0", "q2"), records, strict=True)))
     own = {"questions": 2, "unscored": 1, "calls": 3, "journalled": 2, "Retrieve": 2, "Generate": 1}
     both = {"questions": 6, "unscored": 2, "calls": 10, "journalled": 2, "Retrieve": 9, "Generate": 1}
     assert model.counts == (both if rank == 0 else own)

@@ -25,7 +25,7 @@ PRESET = {
     "retriever_k1": 1.2,
     "generator": "local-completions",
     "gen_model": "m",
-    "gen_base_url": "u",
+    "gen_base_url": "http://u/v1",
 }
 
 
@@ -66,7 +66,9 @@ def test_the_preset_is_under_what_is_given():
     setup = read_arguments("m", method, {"retriever_b": 0.5, "gen_model": "other", "n_rules": 1})
     assert setup.corpora.retriever == "bm25" and setup.corpora.options == {"k1": 1.2, "b": 0.5}
     assert setup.generator.spec.name == "local-completions"
-    assert setup.generator.spec.arguments == {"model": "other", "base_url": "u"} and setup.parameters == {"n_rules": 1}
+    assert setup.generator.spec.arguments == {"model": "other", "base_url": "http://u/v1"} and setup.parameters == {
+        "n_rules": 1
+    }
     assert setup.fingerprint != read_arguments("m", method, {"gen_model": "other", "n_rules": 1}).fingerprint
 
 
