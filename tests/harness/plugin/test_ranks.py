@@ -11,7 +11,7 @@ import pytest
 
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.record import RagText
+from lm_eval_rag.harness.core.record import RagText, record
 from lm_eval_rag.harness.core.types import Answer, Step, Trace
 from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.harness.plugin.ranks import Alone, ranks
