@@ -48,7 +48,9 @@ class _Streaming:
             if self._stream is None:
                 load = getattr(self.generator, "load", None)
                 if load is not None:
-                    await Workers().call(load)
+                    loader = Workers()
+                    await loader.call(load)
+                    loader.close()
                 self._stream = stream_of(self.generator)
         return self._stream
 

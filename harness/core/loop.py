@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+MOMENT = 0.5  # seconds
 
 
 class Terminated(SystemExit):
@@ -128,7 +130,13 @@ class Workers:
             call()
 
     def close(self) -> None:
-        """End the threads once they are idle; nobody waits for them."""
+        """End the threads. Idle ones are gone when this returns; one that is in a call is waited for only a moment.
+
+        A thread that ends while the interpreter does may take the process with it, by an abort of native code.
+        """
         for _ in self._threads:
             self._calls.put(None)
+        until = time.monotonic() + MOMENT
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
         self._threads = []
