@@ -58,7 +58,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 class Simulated:
     """A server with so many places; the latency of a call follows from its prompt."""
 
-    fingerprint, batch, is_remote = "simulated", 1, True
+    fingerprint, batch, streams = "simulated", 1, True
 
     def __init__(self, places: int, latency: dict[str, float]) -> None:
         self.places, self.latency = asyncio.Semaphore(places), latency

@@ -33,8 +33,8 @@ class _Streaming:
 
     @property
     def gather(self) -> int:
-        """As many asks as one batch of the generator holds; 0 for a server, which takes each at once."""
-        return 0 if getattr(self.generator, "is_remote", False) else self.generator.batch
+        """As many asks as one batch of the generator holds; 0 for a server or an engine, which take each at once."""
+        return 0 if getattr(self.generator, "streams", False) else self.generator.batch
 
     async def open(self, prompt: Prompt | str) -> Stream:
         """The stream for a prompt; a model is loaded in a thread, so that an interrupt need not wait for it.

@@ -28,6 +28,7 @@ from lm_eval_rag.harness.generators.local import batches, continue_batch, is_pla
 from lm_eval_rag.harness.generators.replies import split_thinking
 from lm_eval_rag.harness.generators.server import Server, with_ids
 from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.generators.stepped import Stepped
 
 log = logging.getLogger(__name__)
 OWN_RULES = "own rules"  # in the fingerprint of hf models: until then generation_config.json and torch's seed had a say
@@ -63,9 +64,9 @@ class LMGenerator:
         _ = self.lm
 
     @property
-    def is_remote(self) -> bool:
-        """Whether its requests go over the network, as its arguments say; builds nothing."""
-        return self.spec.is_api
+    def streams(self) -> bool:
+        """Whether each request goes out at once: to a server, or an engine that batches by itself. Builds nothing."""
+        return self.spec.is_api or self.spec.is_stepped
 
     @cached_property
     def is_api(self) -> bool:
@@ -110,9 +111,11 @@ class LMGenerator:
 
     def stream(self) -> Stream:
         """The model, asked many things at once."""
+        spec = self.spec
+        if spec.is_stepped:
+            return Stepped(self.lm, self.wrap, self.options, self._stopped)
         if not self.is_api:
             return Batched(self)
-        spec = self.spec
         return Server(
             self.lm,
             self.wrap,
@@ -139,7 +142,7 @@ class LMGenerator:
         Raises:
             UserError: The model cannot be built or stops, has no chat template, or its server refuses us.
         """
-        if self.is_api:
+        if self.streams:
             asked = list(zip(prompts, samples, strict=True))
             return self._all(lambda stream: [stream.generate(prompt, decoding, sample) for prompt, sample in asked])
         texts = [self.wrap(prompt) for prompt in prompts]
@@ -163,7 +166,7 @@ class LMGenerator:
                 f"generator={self.spec.name} gives no log-probabilities of a prompt. Take generator=hf, or "
                 "generator=local-completions with gen_tokenizer=."
             )
-        if self.is_api:
+        if self.streams:
             replies = self._all(lambda stream: [stream.loglikelihood(*pair) for pair in pairs])
             return [reply if isinstance(reply, CallError) else reply[0] for reply in replies]
         requests = [(self.wrap(prompt), continuation) for prompt, continuation in pairs]
@@ -172,6 +175,10 @@ class LMGenerator:
         except engine_errors(self.spec) as error:
             raise stopped(self.spec, error) from error
         return [float(value) for value, _ in values]
+
+    def _stopped(self, error: Exception) -> Exception:
+        """The one line for an error of the engine; any other error as it is."""
+        return stopped(self.spec, error) if isinstance(error, engine_errors(self.spec)) else error
 
     def _all(self, calls: Callable[[Stream], Iterable[Awaitable[Any]]]) -> list[Any]:
         """The replies to several calls of a stream that lives as long as they do."""

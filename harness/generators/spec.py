@@ -99,6 +99,11 @@ class ModelSpec:
         return self.name.startswith("vllm")
 
     @property
+    def is_stepped(self) -> bool:
+        """Whether one vLLM engine in this process runs it, which takes new requests while it answers others."""
+        return self.name == "vllm" and int(self.arguments.get("data_parallel_size", 1)) == 1
+
+    @property
     def width(self) -> int:
         """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
         if self.is_api:

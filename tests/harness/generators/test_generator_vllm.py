@@ -3,8 +3,10 @@
 What it writes is in test_generator_contract.py; that the real engine takes the arguments, a double cannot show.
 """
 
+import asyncio
 import json
 import shutil
+import time
 
 import pytest
 
@@ -25,6 +27,12 @@ def generator_of(folder, chat=False, system=None, **arguments):
     return LMGenerator(ModelSpec("vllm", given, batch_size="auto"), chat=chat, seed=3, system=system)
 
 
+def slow_down(generator, monkeypatch):
+    """A step of the engine takes 10 ms."""
+    engine = generator.lm.model.llm_engine
+    monkeypatch.setattr(engine, "step", lambda step=engine.step: time.sleep(0.01) or step())
+
+
 def test_it_gets_its_arguments_and_token_ids(vllm, little_llama, direct):
     generator = generator_of(little_llama, max_model_len=500)
     prompts = ["who visited", "Time who praised Rules", "what"]
@@ -33,35 +41,90 @@ def test_it_gets_its_arguments_and_token_ids(vllm, little_llama, direct):
     assert engine.arguments["model"] == str(little_llama) and engine.arguments["max_model_len"] == 500
     assert engine.arguments["gpu_memory_utilization"] == 0.5 and "device" not in engine.arguments
     ids = [direct.ids(prompt) for prompt in prompts]
-    ((sent, sampling, _),) = engine.calls  # one batch: vLLM does its own batching
-    assert sorted(one["prompt_token_ids"] for one in sent) == sorted(ids)
-    for one in sampling:
+    assert sorted(sent["prompt_token_ids"] for sent, _, _ in engine.calls) == sorted(ids)
+    for _, one, _ in engine.calls:
         assert (one.max_tokens, one.temperature) == (7, 0.0) and {"\n", "END"} <= set(one.stop)
     assert generator.count_tokens(prompts[1]) == len(ids[1]) and generator.room(20) == 480
 
 
 def test_it_draws_by_seed(vllm, little_llama):
     generator_of(little_llama).generate(["who", "who"], Decoding(7, ("\n",), 0.5), [0, 1])
-    ((_, sampling, _),) = vllm.made[0].calls
+    sampling = [params for _, params, _ in vllm.made[0].calls]
     assert sorted(one.seed for one in sampling) == [3, 4] and {one.temperature for one in sampling} == {0.5}
 
 
 def test_a_stop_string_that_is_a_special_token_ends_a_text(vllm, little_llama):
     generator_of(little_llama).generate(["who"], Decoding(7, ("<|assistant|>", "x")), [0])
-    ((_, (sampling,), _),) = vllm.made[0].calls
+    ((_, sampling, _),) = vllm.made[0].calls
     assert sampling.skip_special_tokens and sampling.stop_token_ids == [4]  # as in hf, whose texts show none
 
 
 def test_it_chats_with_a_system_message(vllm, little_llama, direct):
     generator_of(little_llama, chat=None, system="Time").generate(["who"], Decoding(), [0])
     ((sent, _, _),) = vllm.made[0].calls
-    assert direct.tokenizer.decode(sent[0]["prompt_token_ids"]) == "<|system|>Time<|user|>who<|assistant|>"
+    assert direct.tokenizer.decode(sent["prompt_token_ids"]) == "<|system|>Time<|user|>who<|assistant|>"
 
 
 def test_it_batches_by_itself():
     """lm_eval's default of 1 would send it one prompt after the other."""
     assert [_batch_size("vllm", given) for given in (None, 1, "1", "auto", 8)] == ["auto", "auto", "auto", "auto", 8]
     assert LMGenerator(ModelSpec("vllm", {}, batch_size="auto")).batch == 128
+
+
+def test_a_long_reply_holds_nobody_up(vllm, little_llama, direct, monkeypatch):
+    """Replies come as they finish, and what is asked meanwhile joins what is in flight."""
+    generator, order = generator_of(little_llama), []
+    slow_down(generator, monkeypatch)
+
+    async def main():
+        stream = generator.stream()
+
+        async def ask(name, tokens, prompt="who visited"):
+            order.append((name, await stream.generate(prompt, Decoding(tokens, ()), 0)))
+
+        async def chain():  # each ask waits for the one before
+            for i in range(5):
+                await ask(f"short {i}", 2)
+
+        await asyncio.gather(ask("long", 60), chain())
+        await stream.close()
+
+    asyncio.run(main())
+    assert [name for name, _ in order] == [*(f"short {i}" for i in range(5)), "long"]
+    assert [len(sent) for sent in (vllm.made[0].calls, vllm.made[0].llm_engine.flying)] == [6, 0]
+    long = order[-1][1]
+    assert (long.finish, long.completion_tokens, long.prompt_tokens) == (
+        "length",
+        60,
+        len(direct.ids("who visited")),
+    ) and long.seconds > 0
+
+
+def test_closing_aborts_what_is_in_flight(vllm, little_llama, monkeypatch):
+    """An engine outlives a task: the next one must not pay for, or be given, what the last one left."""
+    generator = generator_of(little_llama)
+
+    async def main():
+        stream = generator.stream()
+        asked = [asyncio.ensure_future(stream.generate("who", Decoding(200, ()), 0)) for _ in range(3)]
+        while len(vllm.made[0].llm_engine.flying) < 3:
+            await asyncio.sleep(0.001)
+        await stream.close()
+        assert not any(one.done() for one in asked)
+        for one in asked:
+            one.cancel()
+
+    slow_down(generator, monkeypatch)
+    asyncio.run(main())
+    engine = vllm.made[0].llm_engine
+    assert len(engine.aborted) == 3 and not engine.flying
+    assert generator.generate(["who"], Decoding(3, ()), [0])
+
+
+def test_several_engines_of_one_model_are_given_batches(little_llama):
+    """lm_eval runs them through Ray, a list at a time."""
+    several = LMGenerator(ModelSpec("vllm", {"pretrained": "x", "data_parallel_size": 2}, batch_size="auto"))
+    assert not several.streams and generator_of(little_llama).streams
 
 
 # --- adapters
@@ -77,7 +140,7 @@ def test_an_adapter_means_the_same_as_for_hf(vllm, little_llama, lora, name):
     engine = vllm.made[0]
     assert engine.arguments["model"] == str(little_llama)
     assert engine.arguments["enable_lora"] and engine.arguments["max_lora_rank"] == 16  # its ranks are 2 and 9
-    assert engine.calls[0][2].path == str(lora) and "peft" not in engine.arguments
+    assert {one.path for _, _, one in engine.calls} == {str(lora)} and "peft" not in engine.arguments
 
 
 @pytest.mark.parametrize("name", ["peft", "lora_local_path"])
@@ -129,7 +192,7 @@ def test_an_engine_that_dies_is_one_line_and_the_run_goes_on_with_the_same_comma
 
     generator = generator_of(little_llama)
     generator.generate(["p"], Decoding(), [0])
-    monkeypatch.setattr(vllm.made[0], "generate", die)
+    monkeypatch.setattr(vllm.made[0].llm_engine, "step", die)
     for call in (lambda: generator.generate(["p"], Decoding(), [0]), lambda: generator.loglikelihood([("p", "q")])):
         with pytest.raises(UserError, match=r"stopped: EngineCore .*See stack trace above.*same command") as raised:
             call()

@@ -1,7 +1,8 @@
-"""A double of vLLM: what lm_eval imports and calls of it, over transformers, one request after the other.
+"""A double of vLLM: what lm_eval and we import and call of it, over transformers.
 
-It does what vLLM's documentation says of the parameters that it is given, keeps every engine in ``made`` and every call
-in ``engine.calls``. What it cannot show: that the real engine takes the arguments.
+It does what vLLM's documentation says of the parameters that it is given. Every model is in ``made`` and every request
+in ``model.calls``. Each step of its engine writes one token of every request in flight. What it cannot show: that the
+real engine takes the arguments.
 """
 
 from types import SimpleNamespace
@@ -24,6 +25,32 @@ def TokensPrompt(prompt_token_ids):  # noqa: N802 - a type of vLLM
     return {"prompt_token_ids": prompt_token_ids}
 
 
+class Engine:
+    def __init__(self, llm, max_model_len):
+        self.llm, self.model_config = llm, SimpleNamespace(max_model_len=max_model_len)
+        self.flying, self.aborted = {}, []  # by id: [output, steps to go]
+
+    def add_request(self, request_id, prompt, params, lora_request=None):
+        if not isinstance(request_id, str):
+            raise TypeError("request_id must be a string")
+        self.llm.calls.append((prompt, params, lora_request))
+        output = self.llm._answer(*self.llm._load(lora_request), prompt["prompt_token_ids"], params)
+        output.request_id, output.finished = request_id, True
+        self.flying[request_id] = [output, max(1, len(output.outputs[0].token_ids))]
+        return request_id
+
+    def step(self):
+        if not self.flying:
+            raise AssertionError("vLLM's step waits for ever where nothing is in flight")
+        for request in self.flying.values():
+            request[1] -= 1
+        done = [request_id for request_id, (_, left) in self.flying.items() if left == 0]
+        return [self.flying.pop(request_id)[0] for request_id in done]
+
+    def abort_request(self, request_ids):
+        self.aborted += [self.flying.pop(request_id)[0] for request_id in request_ids]
+
+
 class LLM:
     def __init__(self, model, max_model_len=None, enable_lora=False, max_lora_rank=16, dtype="auto", **arguments):
         if enable_lora and max_lora_rank not in MAX_RANKS:
@@ -33,14 +60,8 @@ class LLM:
         given = {"model": model, "max_model_len": max_model_len, "dtype": dtype}
         self.arguments = {**arguments, **given, "enable_lora": enable_lora, "max_lora_rank": max_lora_rank}
         self.calls, self.parts = [], None
-        self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=max_model_len or 2048))
+        self.llm_engine = Engine(self, max_model_len or 2048)
         made.append(self)
-
-    def generate(self, prompts, sampling_params, use_tqdm, lora_request=None):
-        self.calls.append((prompts, sampling_params, lora_request))
-        model, tokenizer = self._load(lora_request)
-        pairs = zip(prompts, sampling_params, strict=True)
-        return [self._answer(model, tokenizer, prompt["prompt_token_ids"], params) for prompt, params in pairs]
 
     def _load(self, lora):
         import transformers
@@ -65,7 +86,7 @@ class LLM:
         ends = model.generation_config.eos_token_id
         ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id, *params.stop_token_ids}
         stream = None if params.seed is None else torch.Generator().manual_seed(params.seed)
-        ids, text = torch.tensor([prompt]), ""
+        ids, text, finish = torch.tensor([prompt]), "", "length"
         with torch.no_grad():
             logits = model(ids).logits[0]
             for _ in range(params.max_tokens):
@@ -76,16 +97,18 @@ class LLM:
                 else:
                     token = int(last.argmax())
                 if token in ends:
+                    finish = "stop"
                     break
                 ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
                 text = tokenizer.decode(ids[0, len(prompt) :], skip_special_tokens=params.skip_special_tokens)
                 stops = [text.find(stop) for stop in params.stop or () if stop in text]
                 if stops:
-                    text = text[: min(stops)]
+                    text, finish = text[: min(stops)], "stop"
                     break
                 logits = model(ids).logits[0]
             known = None if params.prompt_logprobs is None else self._logprobs(model, prompt)
-        return SimpleNamespace(outputs=[SimpleNamespace(text=text)], prompt_logprobs=known)
+        written = SimpleNamespace(text=text, token_ids=ids[0, len(prompt) :].tolist(), finish_reason=finish)
+        return SimpleNamespace(outputs=[written], prompt_logprobs=known)
 
     def _logprobs(self, model, prompt):
         import torch
