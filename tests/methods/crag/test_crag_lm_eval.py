@@ -22,7 +22,8 @@ def test_crag_hybrid_on_crag_demo(undescribed: None, tmp_path: Path, monkeypatch
     monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
     model = model_class("crag_hybrid", crag_hybrid)(generator="tiny", journal="off", dynamic="answer", samples=2)
     manager = TaskManager(include_defaults=False, include_path=str(files("lm_eval_rag.tasks")))
-    results = lm_eval.simple_evaluate(model, tasks=["crag_demo"], task_manager=manager, limit=2, bootstrap_iters=0)
+    short = {"tasks": ["crag_demo"], "limit": 2, "gen_kwargs": "max_gen_toks=8", "bootstrap_iters": 0}
+    results = lm_eval.simple_evaluate(model, task_manager=manager, **short)
     assert results is not None
     told = results["results"]["crag_demo"]
     assert told["sample_len"] == 2
