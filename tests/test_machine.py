@@ -77,9 +77,9 @@ def test_other_errors_of_a_writer_stay_what_they_are(tmp_path: Path) -> None:
 
 
 def test_advice_is_that_of_the_writer(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match=r"a cannot be written: the disk is full\. Delete b\.$"):
-        with storing(Path("a"), "Delete b."):
-            raise FULL
+    says = r"a cannot be written: the disk is full\. Delete b\.$"
+    with pytest.raises(MachineError, match=says), storing(Path("a"), "Delete b."):
+        raise FULL
 
 
 # --- files that are given
@@ -136,10 +136,9 @@ def test_an_output_folder_is_tried_before_the_work(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_trace_on_a_full_disk() -> None:
-    file = TraceFile(Path("/dev/full"))
-    with pytest.raises(MachineError, match=r"^trace=/dev/full cannot be written: No space left on device\. Free"):
-        with file:
-            file.write("task", Query("a", "q"), Trace())
+    says = r"^trace=/dev/full cannot be written: No space left on device\. Free"
+    with pytest.raises(MachineError, match=says), TraceFile(Path("/dev/full")) as file:
+        file.write("task", Query("a", "q"), Trace())
     with pytest.raises(KeyError), TraceFile(Path("/dev/full")) as file:  # the run's own error is the one that is said
         file.write("task", Query("a", "q"), Trace())
         raise KeyError
