@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import pages
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import AnswerSettings, answer_from
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
@@ -48,7 +48,7 @@ def crag_hybrid(
     false_premise: bool = True,
     knowledge_extractor: bool = True,
     knowledge_graph: bool = True,
-    k: Positive = 10,
+    k: Depth = 10,
     table_length: Natural = 4000,
     svm: str | None = None,
     demonstrations: Natural = 5,
@@ -62,7 +62,7 @@ def crag_hybrid(
     best_pages: Natural = 0,
     parents: bool = False,
     rerank: Rerank = "off",
-    depth: Positive = 50,
+    depth: Depth = 50,
     best_tables: Natural = 0,
     verify: bool = False,
     reasoning_tokens: Positive = 512,

@@ -8,7 +8,7 @@ The model names the domain and the entities; rules turn these into calls of the 
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import pages
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
@@ -19,7 +19,7 @@ from lm_eval_rag.methods.crag.references import References
 def crag_kg_baseline(
     query: Query,
     *,
-    k: Positive = SENTENCES,
+    k: Depth = SENTENCES,
     sentence_length: Positive = SENTENCE,
     text_length: Natural = TEXT,
     graph_length: Natural = 1000,

@@ -8,7 +8,7 @@ where the official kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; de
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import pages
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
@@ -18,7 +18,7 @@ from lm_eval_rag.methods.crag.references import References
 def crag_rag_baseline(
     query: Query,
     *,
-    k: Positive = SENTENCES,
+    k: Depth = SENTENCES,
     sentence_length: Positive = SENTENCE,
     text_length: Natural = TEXT,
     answer_tokens: Positive = 75,

@@ -13,7 +13,7 @@ from collections import defaultdict
 from datetime import date
 
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.rules.guided import Join, rule_guided
 
@@ -21,7 +21,7 @@ from lm_eval_rag.harness.rules.guided import Join, rule_guided
 def rule_vote(
     query: Query,
     *,
-    k: Positive = 10,
+    k: Depth = 10,
     n_rules: Natural = 5,
     rules: RuleControl = "selected",
     rule_order: RuleOrder = "confidence_support",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, examples, generate, match_rules
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.harness.rules.guided import Join, question_asked, rule_guided
@@ -23,7 +23,7 @@ from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 def rulerag_icl(
     query: Query,
     *,
-    k: Positive = 10,
+    k: Depth = 10,
     n_rules: Natural = 3,
     rules: RuleControl = "selected",
     rule_order: RuleOrder = "confidence_support",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import examples, generate, retrieve
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
@@ -21,8 +21,8 @@ from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
 def standard_rag(
     query: Query,
     *,
-    k: Positive = 10,
-    n_queries: Positive = 1,
+    k: Depth = 10,
+    n_queries: Depth = 1,
     documents: Natural = 10,
     document_order: Literal["best_first", "best_last"] = "best_first",
     shots: Natural = 0,

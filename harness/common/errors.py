@@ -7,7 +7,19 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """Bad input from the user; its message stands alone, no traceback is needed to act on it."""
+    """Bad input from the user; its message stands alone, no traceback is needed to act on it.
+
+    Attributes:
+        status: The exit status of a command that ends with it.
+    """
+
+    status = 2
+
+
+class MachineError(UserError):
+    """The input is right, but the machine cannot do it: a full disk, a folder without rights, a port in use."""
+
+    status = 1
 
 
 class CallError(RuntimeError):

@@ -1,24 +1,114 @@
-"""Where data, corpora and journals lie on this machine."""
+"""Where data, corpora and journals lie on this machine, and what is said of files that cannot be read or written."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lm_eval_rag.harness.common.errors import MachineError, UserError
+
+CACHE, MIRROR = "LM_EVAL_RAG_CACHE", "LM_EVAL_RAG_MIRROR"
+FULL = ("No space left on device", "disk is full", "quota exceeded")  # also of libraries whose errors are no OSError
+
 
 def cache_dir() -> Path:
-    """``$LM_EVAL_RAG_CACHE``, by default ``~/.cache/lm_eval_rag``; not created here."""
-    return Path(os.environ.get("LM_EVAL_RAG_CACHE") or Path.home() / ".cache" / "lm_eval_rag")
+    """``$LM_EVAL_RAG_CACHE``, by default ``~/.cache/lm_eval_rag``; not created here.
+
+    Raises:
+        UserError: It begins with ``~``, or is not set, and there is no home folder.
+    """
+    return _folder(CACHE) or _expanded(Path("~/.cache/lm_eval_rag"), CACHE)
 
 
 def mirror_dir() -> Path | None:
     """``$LM_EVAL_RAG_MIRROR``: a local folder that serves the files of the manifests first, or None."""
-    given = os.environ.get("LM_EVAL_RAG_MIRROR")
-    return Path(given) if given else None
+    return _folder(MIRROR)
+
+
+def _folder(variable: str) -> Path | None:
+    given = os.environ.get(variable)
+    return _expanded(Path(given), variable) if given else None
+
+
+def _expanded(path: Path, variable: str) -> Path:
+    """With the home folder for ``~``, which shells leave as it is within quotes and after ``env``."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{variable}: {path} has no meaning here ({error}) Set {variable} to a whole path.") from None
+
+
+def full_disk(error: BaseException) -> bool:
+    """Whether an error says that a disk is full, whichever library raised it."""
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or any(text in str(error) for text in FULL)
+
+
+@contextmanager
+def storing(path: Path, advice: str = "") -> Iterator[None]:
+    """Turns errors of writing ``path`` into one line.
+
+    Args:
+        advice: What to do, as a sentence; by default about the cache.
+
+    Raises:
+        MachineError: The disk is full, or the path cannot be written.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # polars has a class of its own for a full disk
+        if not isinstance(error, (OSError, sqlite3.Error)) and not full_disk(error):
+            raise
+        why = "the disk is full" if full_disk(error) else error
+        advice = advice or f"Free space or give rights there, or set {CACHE} to another folder."
+        raise MachineError(f"{path} cannot be written: {why}. {advice}") from None
+
+
+def output_folder(path: Path, option: str = "--out") -> Path:
+    """The folder of an option, created; checked before the work whose results go there.
+
+    Raises:
+        UserError: It cannot be created or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except FileExistsError:
+        raise UserError(f"{option} {path} is a file. Give a folder.") from None
+    except OSError as error:
+        kind = MachineError if full_disk(error) else UserError
+        raise kind(
+            f"{option} {path} cannot be written: {error.strerror}. Give a folder where files can be created."
+        ) from None
+
+
+def read_text(path: Path, advice: str) -> str:
+    """The text of a UTF-8 file; devices are refused, because some never end.
+
+    Args:
+        advice: What to give, as a sentence.
+
+    Raises:
+        UserError: It is missing, a device, cannot be read, or is not UTF-8.
+    """
+    try:
+        if path.is_char_device() or path.is_block_device():
+            raise UserError(f"{path} is a device, not a file. {advice}")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path} cannot be read: it does not exist. {advice}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}. {advice}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8: {error}. {advice}") from None
 
 
 @contextmanager
@@ -28,16 +118,17 @@ def written_whole(folder: Path) -> Iterator[Path]:
     Of two writers at once the first wins, and the second's work is dropped: the content follows from the name.
 
     Raises:
-        OSError: It cannot be written.
+        MachineError: It cannot be written.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield beside
-        beside.chmod(0o755)
-        beside.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with storing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            yield beside
+            beside.chmod(0o755)
+            beside.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)

@@ -24,7 +24,7 @@ ASKS = get_args(Ask)
 FIRST = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 LOOKED_INTO = frozenset((Prompt, Shot))
 FORMATTED = re.compile(r"<generator object (\S+) at 0x")  # a plan that was put into a text
-KINDS = "int, float, bool, str, a Literal, or Positive and Natural of lm_eval_rag.harness.core.parameters"
+KINDS = "int, float, bool, str, a Literal, or Depth, Natural and Positive of lm_eval_rag.harness.core.parameters"
 
 
 def check_method(method: Callable[..., Any]) -> None:

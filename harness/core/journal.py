@@ -23,7 +23,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, MachineError, UserError
+from lm_eval_rag.harness.common.paths import full_disk
 from lm_eval_rag.harness.core.owner import lives, new_owner
 
 SCHEMA = 1
@@ -285,8 +286,9 @@ class Journal:
             yield
         except (sqlite3.Error, OSError) as error:
             locked = "is locked by another program: wait until that has ended."
-            what = locked if "locked" in str(error) else f"cannot be used: {error}."
-            raise UserError(f"The journal {self.path} {what} Or give another journal=PATH, or journal=off.") from None
+            what = locked if "locked" in str(error) else f"cannot be used: {error}. Free space or give rights there."
+            kind = MachineError if full_disk(error) else UserError
+            raise kind(f"The journal {self.path} {what} Or give another journal=PATH, or journal=off.") from None
 
     def close(self) -> None:
         """Close the file; the journal is not used after."""

@@ -8,13 +8,14 @@ from functools import partial
 from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.contract import check_method, function_of, name_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Positive = Annotated[int, Ge(1)]
+Depth = Annotated[int, Ge(1), Le(10_000)]  # of a ranking: a run keeps every passage, so more would fill the memory
 Natural = Annotated[int, Ge(0)]
 
 # What runs a method besides its parameters, and the beginning of the options that belong to it alone.
@@ -121,7 +122,19 @@ def _not_allowed(name: str, value: Any, hint: Any) -> UserError:
     options = [part for part in get_args(hint) if part is not NoneType] if _is_union(hint) else [hint]
     if all(get_origin(option) is Literal for option in options):
         return unknown(f"value of {name}", str(value), [str(one) for option in options for one in get_args(option)])
-    return UserError(f"{name}={value!r} is not allowed: give {_allowed(hint)}.")
+    digits = f" Write {int(value)} with digits alone." if isinstance(value, float) and _is_number(value, hint) else ""
+    return UserError(f"{name}={value!r} is not allowed: give {_allowed(hint)}.{digits}")
+
+
+def _is_number(value: float, hint: Any) -> bool:
+    """Whether a decimal number would be allowed if it were written as a whole one: ``1e3`` for 1000."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(hint).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _is_union(hint: Any) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import read_text
 from lm_eval_rag.harness.core.types import Passage, Rule
 
 NEEDED = {"documents": "documents", "rules": "rules", "query": "query"}  # part -> the field it must hold
@@ -121,13 +122,10 @@ def read_prompt_file(path: str | Path) -> dict[str, Any]:
     Raises:
         UserError: The file cannot be read, or is not TOML.
     """
+    text = read_text(Path(path), "Give prompt_file= the path of a TOML file.")
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"Prompt file {path} does not exist. Give the path of a TOML file.") from None
-    except OSError as error:
-        raise UserError(f"Prompt file {path} cannot be read: {error.strerror}. Give the path of a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"Prompt file {path} is not a TOML text: {error}.") from None
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.common.paths import cache_dir, read_text
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 
 COLUMNS = ("id", "text", "subject", "relation", "object", "time")
@@ -219,13 +219,11 @@ def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: It
     ``fact`` is a list of three strings: subject, relation, object. Empty lines are skipped.
 
     Raises:
-        UserError: The file is missing, a line has the wrong form, an id is repeated, or there is no document.
+        UserError: The file is missing or a device, a line has the wrong form, an id is repeated, or there is no
+            document.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"Corpus file {path} cannot be read: {error}. Give a UTF-8 file of JSON Lines.") from None
+    lines = read_text(path, "Give corpus= a UTF-8 file of JSON Lines.").split("\n")
     passages = [_passage_of(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
     return Corpus.of(passages, rules, examples)
 

@@ -33,7 +33,7 @@ def content_folder(name: str, inputs: Any, write: Write) -> str:
 
     Raises:
         UserError: The folder exists and is damaged.
-        OSError: The folder cannot be written.
+        MachineError: The folder cannot be written.
     """
     hash = content_hash(inputs)
     folder = cache_dir() / name / hash

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir
+from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir, storing
 
 logger = logging.getLogger(__name__)
 
@@ -114,13 +114,15 @@ def _download(source: Source, target: Path) -> None:
 
 def _keep(source: Source, response: BinaryIO, target: Path) -> None:
     """Write the response in pieces, because a file may be larger than memory; stop once it is too long."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
+    with storing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             while file.tell() <= source.bytes and (piece := response.read(PIECE)):
-                file.write(piece)
+                with storing(target):
+                    file.write(piece)
         if not _is_right(partial, source):
             raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
         partial.replace(target)

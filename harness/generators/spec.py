@@ -147,12 +147,12 @@ class ModelSpec:
             value = self.arguments.get(price, 0)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise UserError(f"gen_{price}={value!r} is not allowed: give US dollars per million tokens, 0 or more.")
-        _check_url(self.arguments.get("base_url"))
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
         if self.name not in (*EMBEDDED, *model_registry.keys()):
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
+        _check_url(self.name, self.arguments.get("base_url"))
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
             raise UserError(
                 f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
@@ -264,10 +264,18 @@ def _content(folder: Path) -> list[list[Any]]:
     return found
 
 
-def _check_url(url: Any) -> None:
-    """Raise a UserError for a ``gen_base_url`` that is no address."""
-    parts = urlsplit(str(url)) if url is not None else None
-    if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise UserError(
-            f"gen_base_url={url} is not an address: give one such as http://localhost:8000/v1/chat/completions."
-        )
+def _check_url(name: str, url: Any) -> None:
+    """Raise a UserError for a ``gen_base_url`` that is no address, or is missing for a server of the user's own."""
+    advice = "give one such as http://localhost:8000/v1/chat/completions."
+    if url is None and name.startswith("local-"):
+        raise UserError(f"generator={name} needs the address of its server, gen_base_url=: {advice}")
+    if url is not None and not _is_address(str(url)):
+        raise UserError(f"gen_base_url={url} is not an address: {advice}")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port above 65535, a bracket that is not closed
+        return False

@@ -1,4 +1,4 @@
-"""The files of a publication: their content, the excluded files, and a check for secrets."""
+"""The files of a publication: their content, the excluded files, and checks for secrets, programs and links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from mmap import ACCESS_READ, mmap
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -31,6 +31,19 @@ SECRETS = {
     "a Google key": rb"(?<!\w)AIza[\w-]{35}",
     "a Slack token": rb"(?<!\w)xox[abprs]-[\w-]{10,}",
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+}
+PICKLES = frozenset({".bin", ".ckpt", ".dill", ".joblib", ".pickle", ".pkl", ".pt", ".pth"})
+EXECUTABLES = frozenset((
+    ".bash", ".bat", ".cmd", ".com", ".csh", ".dll", ".dylib", ".egg", ".exe", ".htm", ".html", ".ipynb", ".jar", ".js",
+    ".mjs", ".msi", ".pl", ".ps1", ".py", ".pyc", ".pyd", ".pyw", ".pyz", ".rb", ".scr", ".sh", ".so", ".vbs", ".wasm",
+    ".whl", ".zsh",
+))  # fmt: skip
+STARTS = {  # first bytes of a file of any name
+    b"\x7fELF": "a program",
+    b"MZ": "a program",
+    b"#!": "a script",
+    b"PK\x03\x04": "an archive, as torch saves pickles",
+    **{bytes((0x80, protocol)): "a pickle" for protocol in range(2, 6)},
 }
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL", re.IGNORECASE)
 SHORTEST = 12  # minimum length in characters of a variable's value that is searched for
@@ -64,16 +77,56 @@ def folder_items(folder: Path) -> tuple[list[Item], list[str]]:
     """The files of a model's folder, sorted by path, and the excluded paths (``LEFT_OUT``).
 
     Raises:
-        UserError: There is no such folder, or it has no file to publish.
+        UserError: There is no such folder, it has no file to publish, or a link in it leads out of it.
     """
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}. Give the folder of a trained model.")
-    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if _is_entry(path))
     left_out = [path for path in paths if any(fnmatch(path, pattern) for pattern in LEFT_OUT)]
-    items = [Item.of(path, folder / path) for path in paths if path not in left_out]
+    kept = [path for path in paths if path not in left_out]
+    refuse_links_out(folder, kept)
+    items = [Item.of(path, folder / path) for path in kept if (folder / path).is_file()]
     if not items:
         raise UserError(f"The folder {folder} contains no file to publish.")
     return items, left_out
+
+
+def _is_entry(path: Path) -> bool:
+    """A file, or a link to anything: links to folders are not followed, and must not be left out in silence."""
+    return path.is_file() or path.is_symlink()
+
+
+def refuse_links_out(folder: Path, paths: Iterable[str]) -> None:
+    """Raise a UserError for paths that lead out of the folder: they may publish any file of this machine."""
+    root = folder.resolve()
+    outside = [path for path in paths if not (folder / path).resolve().is_relative_to(root)]
+    if outside:
+        raise UserError(
+            f"Not published, because these lead out of {folder}: {', '.join(outside)}. Put the files themselves there, "
+            "or remove the links."
+        )
+
+
+def refuse_programs(items: Iterable[Item]) -> None:
+    """Raise a UserError for files that run code when they are opened or loaded, by their names or first bytes."""
+    programs = [f"{item.path} ({kind})" for item in items if (kind := _program(item))]
+    if programs:
+        raise UserError(
+            f"Not published, because loading these runs code: {', '.join(programs)}. Save weights as safetensors, and "
+            "remove the rest from the folder."
+        )
+
+
+def _program(item: Item) -> str | None:
+    suffix = PurePosixPath(item.path).suffix.lower()
+    if suffix in PICKLES:
+        return "may be a pickle"
+    if suffix in EXECUTABLES:
+        return "a program"
+    if not item.size:
+        return None
+    with _bytes(item.content) as content:
+        return next((kind for start, kind in STARTS.items() if content[: len(start)] == start), None)
 
 
 def refuse_secrets(items: Iterable[Item]) -> None:

@@ -16,7 +16,7 @@ from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.hub import measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
-from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_secrets
+from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_links_out, refuse_programs, refuse_secrets
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
 from lm_eval_rag.harness.hub.upload import CARD, Publication, upload
 
@@ -31,11 +31,13 @@ def publish_main(argv: Sequence[str], *, offered: Offered) -> int:
         offered: Name on the command line -> its datasets.
 
     Raises:
-        UserError: An unknown dataset, terms not accepted, a secret in the files, or an error of the Hub.
+        UserError: An unknown dataset, terms not accepted, a secret or a program in the files, a link that leads out of
+            the folder, or an error of the Hub.
     """
     chosen = _parser(offered).parse_args(list(argv))
     _check_repo(chosen.repo)
     publication = chosen.plan(chosen, offered)
+    refuse_programs(publication.items)
     refuse_secrets(publication.items)
     sys.stdout.write(f"{publication}\n")
     if chosen.upload:
@@ -89,7 +91,9 @@ def _dataset(chosen: argparse.Namespace, offered: Offered) -> Publication:
     card = dataset_card({name: (dataset, metas[name]) for name, dataset in sets.items()}, chosen.repo, chosen.tag)
     items = [Item.of(CARD, card.encode())]
     for name, folder in folders.items():  # only the files of the dataset, without indexes in the same folder
-        items += [Item.of(f"{name}/{file}", folder / file) for file in ("meta.json", CARD, *metas[name]["files"])]
+        files = ("meta.json", CARD, *metas[name]["files"])
+        refuse_links_out(folder, files)
+        items += [Item.of(f"{name}/{file}", folder / file) for file in files]
     versions = ", ".join(f"{name} ({meta['hash']})" for name, meta in metas.items())
     return _publication(chosen, items, f"Publish {versions}")
 

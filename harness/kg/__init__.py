@@ -34,12 +34,17 @@ def open_graph(place: str | Path | None = None) -> KnowledgeGraph:
             the environment variable ``CRAG_MOCK_API_URL`` names.
 
     Raises:
-        UserError: No place, an invalid address, or a missing folder.
+        UserError: No place, an invalid address, or a folder that is missing or holds no domain.
     """
     from lm_eval_rag.harness.kg.client import HttpGraph
-    from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
+    from lm_eval_rag.harness.kg.embedded import DOMAINS, EmbeddedGraph
 
     chosen = str(place or os.environ.get(URL_VARIABLE) or "")
     if not chosen:
         raise UserError(f"No knowledge graph: give kg=FOLDER or kg=http://..., or set {URL_VARIABLE}.")
-    return HttpGraph(chosen) if "://" in chosen else EmbeddedGraph(Path(chosen))
+    if "://" in chosen:
+        return HttpGraph(chosen)
+    graph = EmbeddedGraph(Path(chosen))
+    if not any((graph.folder / domain).is_dir() for domain in DOMAINS):
+        raise UserError(f"kg={chosen!r} holds no knowledge graph: give the folder of {', '.join(DOMAINS)}.")
+    return graph

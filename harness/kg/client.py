@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,7 +32,7 @@ class _TryAgainError(Exception):
         self.pause = pause
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HttpGraph:
     """The functions of a server.
 
@@ -61,11 +65,31 @@ class HttpGraph:
         return f"kg {self.url.rstrip('/')}"
 
     def call(self, calls: Sequence[Lookup]) -> list[Any | CallError]:
-        """The reply to each call, in order; a CallError for a call that is not allowed or failed every time."""
+        """The reply to each call, in order; a CallError for a call that is not allowed or failed every time.
+
+        Raises:
+            UserError: Before the first call: nothing answers at the address.
+        """
         if not calls:
             return []
+        self._answers  # noqa: B018 - raises
         with ThreadPoolExecutor(1) as pool:  # the caller may have an event loop of its own (a notebook)
             return pool.submit(asyncio.run, self._call_all(calls)).result()
+
+    @cached_property
+    def _answers(self) -> bool:
+        """That something answers at the address, asked once, so that a wrong one does not fail question by question."""
+        try:
+            with _without_proxies().open(self.url, timeout=self.timeout):
+                return True
+        except urllib.error.HTTPError:  # an answer
+            return True
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise UserError(
+                f"kg={self.url} does not answer: {reason}. Start the server (`lm-eval-rag serve-kg DIR`), or give its "
+                "address, or a folder of CRAG's files."
+            ) from None
 
     async def _call_all(self, calls: Sequence[Lookup]) -> list[Any | CallError]:
         import aiohttp
@@ -114,6 +138,10 @@ class HttpGraph:
         if content is None:
             return CallError(f"{address}: the reply is longer than {MAX_REPLY >> 20} MiB")
         return _result(content)
+
+
+def _without_proxies() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 async def _read(response: Any) -> bytes | None:

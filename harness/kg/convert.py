@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.kg.guarded_pickles import convert_pickle
 from lm_eval_rag.harness.kg.records import GROUP, Records, Row, write_records
 
@@ -34,22 +34,28 @@ def open_records(folder: Path, *names: str) -> Records:
     Raises:
         CallError: None of them exists.
         UserError: The file is damaged, or is a pickle that is not the official one.
+        MachineError: The disk is full, or the cache cannot be written.
     """
     path = find(folder, *names)
     digest = sha256(path)
     target = cache_dir() / "kg" / f"{path.name.partition('.')[0]}-{digest[:16]}-{GROUP}.parquet"
     if not target.is_file():
         logger.info("converting %s, once", path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
-        os.close(handle)
-        partial_file = Path(name)
-        try:
-            CONVERTERS[path.suffix](path, digest, partial_file)
-            partial_file.replace(target)
-        finally:
-            partial_file.unlink(missing_ok=True)
+        with storing(target):
+            _convert_into(target, path, digest)
     return Records(target)
+
+
+def _convert_into(target: Path, path: Path, digest: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
+    os.close(handle)
+    partial_file = Path(name)
+    try:
+        CONVERTERS[path.suffix](path, digest, partial_file)
+        partial_file.replace(target)
+    finally:
+        partial_file.unlink(missing_ok=True)
 
 
 def find(folder: Path, *names: str) -> Path:

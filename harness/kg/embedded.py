@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, MachineError, UserError
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg.finance import COMPANIES, Finance
 from lm_eval_rag.harness.kg.functions import Function, bind_arguments, function_named
@@ -86,6 +86,8 @@ class EmbeddedGraph:
             return getattr(self._domains[function.domain], method)(**arguments)
         except CallError as error:
             return error
+        except MachineError:  # a full disk, which no other function can do without
+            raise
         except UserError as error:  # a damaged file stays damaged
             logger.warning("%s", error)
             self._broken[function.name] = CallError(str(error))

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import argparse
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError, MachineError, UserError
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.core.asks import Lookup
-from lm_eval_rag.harness.kg import KnowledgeGraph
-from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
+from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Function, Parameter
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes
+LAST_PORT = (1 << 16) - 1
 SERVER = "lm-eval-rag serve-kg"
 
 
@@ -33,13 +34,33 @@ def serve_kg_main(argv: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at (default: %(default)s)")
     chosen = parser.parse_args(argv)
+    if not 0 <= chosen.port <= LAST_PORT:
+        raise UserError(
+            f"--port {chosen.port} is not a port: give a whole number from 0 (any free one) to {LAST_PORT}."
+        )
+    graph = open_graph(chosen.folder)
     need(SERVER, "serve", "fastapi", "uvicorn")
-    app = make_app(EmbeddedGraph(chosen.folder))
     import uvicorn
 
-    logger.info("CRAG_MOCK_API_URL=http://%s:%s", chosen.host, chosen.port)
-    uvicorn.run(app, host=chosen.host, port=chosen.port, log_level="warning")
+    with _listening(chosen.host, chosen.port) as listener:
+        logger.info("CRAG_MOCK_API_URL=http://%s:%s", chosen.host, listener.getsockname()[1])
+        uvicorn.Server(uvicorn.Config(make_app(graph), log_level="warning")).run(sockets=[listener])
     return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.
+
+    Raises:
+        MachineError: The address is not one of this machine, or is in use.
+    """
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise MachineError(
+            f"--host {host} --port {port} cannot be used: {error.strerror}. Give another --port, or an address of this "
+            "machine as --host."
+        ) from None
 
 
 def make_app(graph: KnowledgeGraph) -> Any:

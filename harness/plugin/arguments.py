@@ -43,6 +43,7 @@ OURS = (
     "window",
     "trace",
 )
+TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
 
 
@@ -129,6 +130,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
             file that is missing.
     """
     check_method(method)
+    _check_texts(given)
     given = {**_local(given), **given}
     given = {**preset_of(method, given), **given}
     generation = {key[4:]: value for key, value in given.items() if key.startswith("gen_")}
@@ -167,6 +169,19 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         window=rest.get("window"),
         trace=rest.get("trace"),
     )
+
+
+def _check_texts(given: Mapping[str, Any]) -> None:
+    """Raise a UserError for an argument of ours that is no text or empty, and for lm_eval's ``--trust_remote_code``."""
+    for name in TEXTS:
+        check(name, given.get(name), str | None)
+        if given.get(name) == "":
+            raise UserError(f"{name}= is empty: give it a value, or leave it out for the default.")
+    if "trust_remote_code" in given:
+        raise UserError(
+            "--trust_remote_code is refused: a method loads no code. If the checkpoint of the generator brings its own "
+            "code and you trust it, give --model_args gen_trust_remote_code=True."
+        )
 
 
 def _check_prompts(path: str, tuned: str | None) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import MachineError, UserError
+from lm_eval_rag.harness.common.paths import full_disk
 from lm_eval_rag.harness.core.types import Query, Trace
 
 # Where the command line writes the trace of a run that logs its samples and names no trace= itself.
@@ -28,7 +31,7 @@ class TraceFile:
         path: The file; None writes nothing.
 
     Raises:
-        UserError: It cannot be written.
+        UserError: It cannot be written; a MachineError where the disk is full.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -37,17 +40,19 @@ class TraceFile:
 
     def __enter__(self) -> TraceFile:
         if self.path is not None:
-            try:
+            with self._writing():
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = gzip.open(self.path, "at", encoding="utf-8", errors="replace")
-            except OSError as error:
-                raise UserError(f"trace={self.path} cannot be written: {error.strerror or error}.") from None
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None and error is None:
+            with self._writing():
+                file.close()
+        elif file is not None:
+            with suppress(OSError):  # the run ends with an error of its own
+                file.close()
 
     def write(self, task: str, query: Query, trace: Trace) -> None:
         """Add one question's line."""
@@ -57,10 +62,17 @@ class TraceFile:
             {name: value for name, value in asdict(step).items() if value not in ("", (), 0)} for step in trace.steps
         ]
         line = {"task": task, "id": query.id, "repeat": query.repeat, "failure": trace.failure, "steps": steps}
-        try:
+        with self._writing():
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            raise UserError(f"trace={self.path} cannot be written: {error.strerror or error}.") from None
+            advice = "Free space, or give another trace=FILE: the journal holds every finished call."
+            kind = MachineError if full_disk(error) else UserError
+            raise kind(f"trace={self.path} cannot be written: {error.strerror or error}. {advice}") from None
 
 
 def read_trace(path: Path) -> list[dict[str, object]]:

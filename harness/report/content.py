@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
 from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 from lm_eval_rag.harness.report.run_files import TaskRun
@@ -127,12 +127,17 @@ def build(
         weights: Weights of groups of questions, for weighted means.
 
     Raises:
-        UserError: Runs of one task have different questions under the same id or different versions, or no run has the
-            label ``against``.
+        UserError: Runs of one task have different questions under the same id or different versions, no run has the
+            label ``against`` or one of the ``metrics``, or ``seed`` is negative.
     """
     labels = {run.label for run in runs}
     if against is not None and against not in labels:
         raise unknown("run", against, labels)
+    at_least("seed", seed, 0)
+    known = {name for run in runs for name in run.scores}
+    for metric in metrics:
+        if metric not in known:
+            raise unknown("metric", metric, known)
     tasks: dict[str, list[TaskRun]] = {}
     for run in runs:
         tasks.setdefault(run.task, []).append(run)

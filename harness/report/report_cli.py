@@ -132,4 +132,4 @@ def _reporting_errors(work: Callable[[], int]) -> int:
         return work()
     except UserError as error:
         sys.stderr.write(f"lm-eval-rag: {printable(str(error))}\n")
-        return 2
+        return error.status

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
@@ -61,6 +62,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     if options.dry_run:
         sys.stdout.write("\n".join(_plan(rows, runner)) + "\n")
         return 0
+    output_folder(out)
     failed = run_rows(rows, runner)
     text = write_page(table, numbers, runner, failed)
     sys.stdout.write(f"{text}\n{out / 'page.html'}\n")

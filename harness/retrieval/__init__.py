@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
-from lm_eval_rag.harness.core.parameters import Natural, Positive, bind
+from lm_eval_rag.harness.core.parameters import Depth, Natural, bind
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.cross_encoder import Reranked
@@ -42,13 +42,13 @@ def _hybrid(
     first: str = "bm25",
     second: str = "static",
     constant: Natural = 60,
-    depth: Positive = 100,
+    depth: Depth = 100,
 ) -> Retriever:
     retrievers = [make_retriever(first, corpus, **first_options), make_retriever(second, corpus, **second_options)]
     return Hybrid(retrievers, constant=constant, depth=depth)
 
 
-def _rerank(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Positive = 50) -> Retriever:
+def _rerank(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Depth = 50) -> Retriever:
     return Reranked(retriever, corpus, rerank, rerank_depth)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lm_eval_rag.harness.common.errors import MachineError
 from lm_eval_rag.harness.common.paths import written_whole
 from lm_eval_rag.harness.retrieval.tokens import Dates, tokenize
 
@@ -92,8 +93,8 @@ def stored_index(corpus_folder: Path, settings: str, build: Callable[[], Index])
     index = build()
     try:
         _save(index, folder)
-    except OSError as error:
-        log.warning("The index could not be stored in %s (%s). The next run builds it again.", folder, error)
+    except MachineError as error:
+        log.warning("The index could not be stored. The next run builds it again. %s", error)
     return index
 
 

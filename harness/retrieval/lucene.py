@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import MachineError, UserError, at_least
 from lm_eval_rag.harness.common.extras import need, versions
 from lm_eval_rag.harness.common.paths import written_whole
 from lm_eval_rag.harness.data.corpus import Corpus
@@ -89,8 +89,8 @@ class Lucene:
         try:
             with written_whole(folder) as temporary:
                 self._write(corpus.texts, _directory(temporary))
-        except OSError as error:
-            log.warning("The index could not be stored in %s (%s). The next run builds it again.", folder, error)
+        except MachineError as error:
+            log.warning("The index could not be stored. The next run builds it again. %s", error)
             return self._in_memory(corpus)
         return _reader(_directory(folder))
 

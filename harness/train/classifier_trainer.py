@@ -24,6 +24,7 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
 from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.retrieval.classifier import Linear, encode_with, write_attributes
 from lm_eval_rag.harness.scoring.judge.agreement import wilson
 
@@ -147,6 +148,8 @@ def train_attributes_main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="folder for the classifier, trained on all questions")
     options = parser.parse_args(argv)
     at_least("--folds", options.folds, 2)
+    if options.out:
+        output_folder(options.out)
     if not options.c > 0:
         raise UserError(f"--c={options.c} is not allowed. Give a number above 0.")
     need("Training a classifier of questions", "dense", "sklearn", "sentence_transformers")

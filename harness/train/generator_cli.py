@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.core.parameters import defaults, preset_of
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY
 from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
@@ -61,8 +62,9 @@ def train_generator_main(args: Namespace, build: Callable[[str], str]) -> int:
     settings = read_settings(args)
     settings.check()
     setup = read_setup(args)
-    corpora = {task: build(task) for task in dict.fromkeys(args.task)}
-    out = args.out or Path("checkpoints") / "-".join([Path(args.base).name, args.mode, *corpora])
+    tasks = list(dict.fromkeys(args.task))
+    out = output_folder(args.out or Path("checkpoints") / "-".join([Path(args.base).name, args.mode, *tasks]))
+    corpora = {task: build(task) for task in tasks}
     results = train_generator(settings, setup, corpora, out)
     em, before, epoch = results["dev_em"], results["dev_em_before"], results["epoch"]
     sys.stdout.write(f"{out}: dev EM {em:.1f} at epoch {epoch:g}, {before:.1f} before training\n")

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.train.settings import DENSE_DEFAULTS, STATIC, STATIC_DEFAULTS, Settings
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ def train_retriever_main(args: argparse.Namespace, build: Build) -> int:
     settings = read_settings(args)
     settings.check()
     tasks = list(dict.fromkeys(args.task))
-    out = args.out or Path("checkpoints") / "-".join([Path(args.encoder).name, args.mode, *tasks])
+    out = output_folder(args.out or Path("checkpoints") / "-".join([Path(args.encoder).name, args.mode, *tasks]))
     from lm_eval_rag.harness.train.retriever import train_retriever
 
     results = train_retriever(settings, {task: build(task) for task in tasks}, out)

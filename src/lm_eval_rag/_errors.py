@@ -2,8 +2,9 @@
 
 Bad input (a UserError, or a name that is nearly one of ours) ends with status 2 and without a traceback, which
 ``LMEVAL_LOG_LEVEL=DEBUG`` shows. A run that leaves questions unscored writes its results and ends with status 3. One
-that is interrupted ends at once with one line and status 130 (SIGINT) or 143 (SIGTERM). All
-else ends as in a stock lm_eval; where lm_eval is used as a library, nothing changes.
+that is interrupted ends at once with one line and status 130 (SIGINT) or 143 (SIGTERM). What the machine cannot do (a
+full disk) ends with status 1, and so does every run whose results lm_eval could not write. All else ends as in a stock
+lm_eval; where lm_eval is used as a library, nothing changes.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from lm_eval_rag._register import METHODS, tasks_folder
+from lm_eval_rag._saving import check_output, output_of, unsaved
 from lm_eval_rag.harness.core.loop import Terminated
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.plugin.unscored import listening
 
-BAD_INPUT, UNSCORED, INTERRUPTED = 2, 3, 130
+FAILED, BAD_INPUT, UNSCORED, INTERRUPTED = 1, 2, 3, 130
 NAMED = 10  # at most so many unscored questions are named
 
 
@@ -52,9 +54,11 @@ def plain_endings(cli: ModuleType) -> None:
 def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(stock)
     def execute(*args: Any, **kwargs: Any) -> Any:
-        beside_samples.set(_trace_beside(args))
+        output = output_of(args)
+        beside_samples.set(_trace_beside(args, output))
         try:
-            with listening() as unscored:
+            check_output(output)
+            with listening() as unscored, unsaved() as failures:
                 result = stock(*args, **kwargs)
         except KeyboardInterrupt:
             _stop(INTERRUPTED)
@@ -64,7 +68,13 @@ def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
             message = _message(error)
             if message is None or logging.getLogger("lm_eval").isEnabledFor(logging.DEBUG):
                 raise
-            _end(message, BAD_INPUT)
+            _end(message, getattr(error, "status", BAD_INPUT))
+        if failures:
+            _end(
+                f"lm_eval could not save {'; '.join(failures)} in --output_path {output}. Free space, or give another "
+                "--output_path, and run the same command again: the journal holds every finished call.",
+                FAILED,
+            )
         if unscored:
             more = f" and {len(unscored) - NAMED} more" if len(unscored) > NAMED else ""
             _end(
@@ -77,13 +87,11 @@ def _ending_plainly(stock: Callable[..., Any]) -> Callable[..., Any]:
     return execute
 
 
-def _trace_beside(args: Sequence[Any]) -> Path | None:
+def _trace_beside(args: Sequence[Any], output: Path | None) -> Path | None:
     """Where the trace of a run goes that logs its samples: into the same output path."""
-    given = next((one for one in args if hasattr(one, "output_path")), None)
-    if given is None or not given.output_path or not getattr(given, "log_samples", False):
+    if output is None or not any(getattr(one, "log_samples", False) for one in args):
         return None
-    path = Path(given.output_path)
-    return (path.parent if path.suffix == ".json" else path) / f"trace_{datetime.now():%Y-%m-%dT%H-%M-%S}.jsonl.gz"
+    return output / f"trace_{datetime.now():%Y-%m-%dT%H-%M-%S}.jsonl.gz"
 
 
 def _stop(status: int) -> NoReturn:

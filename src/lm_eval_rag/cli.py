@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,11 +22,15 @@ usage: lm-eval-rag [--version] [--help] COMMAND ...
 
 commands:
 """
-BAD_INPUT = 2
+FAILED = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, 1 when ``doctor`` found something wrong, 2 on bad input."""
+    """Run one command and return its exit status.
+
+    Returns:
+        0; 1 if ``doctor`` found something wrong or the machine failed, such as by a full disk; 2 on bad input.
+    """
     name, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
         sys.stdout.write(USAGE + "".join(f"  {known:12}{command.__doc__}\n" for known, command in COMMANDS.items()))
@@ -37,10 +42,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             raise unknown("command", name, COMMANDS, hint="`lm-eval-rag --help` says what each does.")
-        return COMMANDS[name](rest)
+        status = COMMANDS[name](rest)
+        sys.stdout.flush()
+        return status
     except UserError as error:
-        sys.stderr.write(f"lm-eval-rag: {error}\n")
-        return BAD_INPUT
+        return _end(str(error), error.status)
+    except BrokenPipeError:  # whoever read our output has read enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        return _end(f"{error}. This is a failure of the machine: see to it, and run the same command again.", FAILED)
+
+
+def _end(message: str, status: int) -> int:
+    sys.stderr.write(f"lm-eval-rag: {message}\n")
+    return status
 
 
 def build(argv: Sequence[str]) -> int:

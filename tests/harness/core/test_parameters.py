@@ -8,7 +8,7 @@ import pytest
 from annotated_types import Ge, Le
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.parameters import Natural, Positive, bind, check, defaults
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive, bind, check, defaults
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 
 
@@ -62,7 +62,7 @@ SHARE = Annotated[float, Ge(0), Le(1)]
 @pytest.mark.parametrize(
     ("hint", "right", "wrong", "message"),
     [
-        (Positive, [1, 10**30], [0, 1.0, True, "1", None], "x={!r} is not allowed: give a whole number of 1 or more."),
+        (Positive, [1, 10**30], [0, 1.5, True, "1", None], "x={!r} is not allowed: give a whole number of 1 or more."),
         (int, [-3], [1.5, False, "1"], "x={!r} is not allowed: give a whole number."),
         (
             SHARE,
@@ -86,6 +86,14 @@ def test_what_an_annotation_allows(hint, right, wrong, message):
         with pytest.raises(UserError) as raised:
             check("x", value, hint)
         assert str(raised.value) == message.format(value)
+
+
+def test_a_ranking_has_a_depth_that_fits_into_memory():
+    check("k", 10_000, Depth)
+    with pytest.raises(UserError, match=r"k=1000000000 is not allowed: .*10000 or less\.$"):
+        check("k", 1_000_000_000, Depth)
+    with pytest.raises(UserError, match=r"k=100\.0 is not allowed: .*10000 or less\. Write 100 with digits alone\."):
+        check("k", 1e2, Depth)
 
 
 def test_nothing_is_converted():

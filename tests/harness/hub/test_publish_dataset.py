@@ -173,3 +173,22 @@ def test_secrets_are_refused(publish, hub, client, cache, built):
     finally:
         meta.write_text(whole)
     assert not hub.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("../../secret", "lead out of .*small: ../../secret"), ("run.sh", r"ruleqa_y/run\.sh \(a program\)")],
+)
+def test_files_that_a_damaged_folder_names_are_checked(publish, hub, client, cache, built, name, says):
+    folder = cache / built
+    whole = (folder / "meta.json").read_text()
+    meta = json.loads(whole)
+    (folder / name).write_text("x")
+    try:
+        (folder / "meta.json").write_text(json.dumps({**meta, "files": {**meta["files"], name: 1}}))
+        with pytest.raises(UserError, match=says):
+            publish(*COMMAND, "--upload")
+    finally:
+        (folder / "meta.json").write_text(whole)
+        (folder / name).unlink()
+    assert not hub.requests

@@ -1,6 +1,8 @@
 """Publishing trained models to the Hub double, and using them from there."""
 
+import hashlib
 import json
+import pickle
 
 import pytest
 import yaml
@@ -121,6 +123,45 @@ def test_what_is_refused(publish, hub, client, folder, tmp_path):
     with pytest.raises(UserError, match=r"rulerag\.json is damaged"):
         publish(*command, "--licence", "mit", "--upload")
     assert not hub.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("pytorch_model.bin", b"x", "pytorch_model.bin (may be a pickle)"),
+        ("deep/model.PT", b"x", "deep/model.PT (may be a pickle)"),
+        ("index.pkl", b"", "index.pkl (may be a pickle)"),
+        ("modeling_x.py", b"import os", "modeling_x.py (a program)"),
+        ("run.sh", b"echo", "run.sh (a program)"),
+        ("run", b"#!/bin/sh\n", "run (a script)"),
+        ("tool", b"\x7fELF\x02", "tool (a program)"),
+        ("weights.dat", pickle.dumps([1]), "weights.dat (a pickle)"),
+        ("weights.model", b"PK\x03\x04..", "weights.model (an archive, as torch saves pickles)"),
+    ],
+)
+def test_what_runs_code_is_not_published(publish, hub, client, folder, name, content, says):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError) as raised:
+        publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--upload")
+    assert says in str(raised.value) and "\n" not in str(raised.value)
+    assert not hub.repositories
+
+
+@pytest.mark.parametrize("target", ["file", "folder", "nowhere"])
+def test_a_link_out_of_the_folder_is_not_published(publish, hub, client, folder, tmp_path, target):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("private")
+    (folder / "vocab.txt").symlink_to(tmp_path / target)
+    with pytest.raises(UserError, match=r"lead out of .*tower: vocab\.txt\. Put the files themselves there"):
+        publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--upload")
+    assert not hub.repositories
+
+
+def test_a_link_within_the_folder_is_the_file_it_leads_to(publish, client, folder):
+    (folder / "again.safetensors").symlink_to("query.safetensors")
+    said = publish("model", str(folder), "--repo", REPO, "--licence", "mit")
+    assert said.count(hashlib.sha256((folder / "query.safetensors").read_bytes()).hexdigest()) == 2
 
 
 def test_an_adapter_names_its_base_model_by_its_hub_id(publish, hub, client, folder, tmp_path):

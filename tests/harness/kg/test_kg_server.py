@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag import cli
+from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import client as client_module
 from lm_eval_rag.harness.kg.client import HttpGraph
@@ -230,9 +232,40 @@ def test_a_server_that_is_down_and_calls_that_are_wrong() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     graph = HttpGraph(f"http://127.0.0.1:{port}/", tries=2, pause=0.01)
+    with pytest.raises(UserError, match=rf"kg=http://127.0.0.1:{port}/ does not answer: .*refused"):
+        graph.call(EPS)
+    graph.__dict__["_answers"] = True  # it did before
     down, unknown, wrong = graph.call([*EPS, Lookup("os_system"), Lookup("finance_get_eps")])
     assert "failed 2 times" in str(down) and "Unknown function" in str(unknown) and "is missing" in str(wrong)
     assert graph.call([]) == []
+
+
+def test_a_server_that_takes_connections_and_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        graph = HttpGraph(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
+        with pytest.raises(UserError, match="does not answer: timed out"):
+            graph.call(EPS)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "says"),
+    [
+        (["--port", "99999999"], 2, "--port 99999999 is not a port: give a whole number from 0"),
+        (["--port", "-1"], 2, "--port -1 is not a port"),
+        ([], 2, "holds no knowledge graph: give the folder of finance, movie"),
+        (["--port", "taken"], 1, "cannot be used: Address already in use"),
+    ],
+)
+def test_what_cannot_be_served(
+    options: list[str], status: int, says: str, tmp_path: Path, demo_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("fastapi")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = [option.replace("taken", str(taken.getsockname()[1])) for option in options]
+        assert cli.main(["serve-kg", str(demo_folder if options else tmp_path), *options]) == status
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1
 
 
 def test_many_calls_go_at_once_and_come_back_in_order(misbehaving: Callable[..., Any]) -> None:

@@ -7,7 +7,10 @@ import pytest
 
 from lm_eval_rag._register import METHODS
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.plugin.arguments import TEXTS
 from lm_eval_rag.harness.plugin.model import RagLM
+
+CHAT = "local-chat-completions"
 
 
 def model_of(name):
@@ -33,6 +36,18 @@ def model_of(name):
         ({"prompt_file": "nowhere.toml"}, r"nowhere.toml"),
         ({"gen_flavor": "sweet"}, r"generator=scripted-lm with .*flavor.* cannot be built.*gen_NAME=VALUE"),
         ({"gen_api_key": "sk-1"}, r"gen_api_key is refused"),
+        ({"trust_remote_code": True}, r"--trust_remote_code is refused: .*gen_trust_remote_code=True"),
+        ({"corpus": "/dev/zero"}, r"/dev/zero is a device, not a file. Give corpus="),
+        ({"prompt_file": "/dev/zero"}, r"/dev/zero is a device, not a file. Give prompt_file="),
+        ({"k": 1e9}, r"k=1000000000.0 is not allowed: .* of 10000 or less\.$"),
+        ({"k": 1_000_000_000}, r"k=1000000000 is not allowed: .* of 10000 or less\.$"),
+        *(({name: ""}, rf"^{name}= is empty: give it a value, or leave it out") for name in TEXTS),
+        *(({name: 5}, rf"^{name}=5 is not allowed: give a text or None") for name in TEXTS),
+        *(
+            ({"generator": CHAT, "gen_base_url": url}, r"gen_base_url=.* is not an address: give one such as http://")
+            for url in ("notaurl", "http://", "ftp://x", "http://x:99999/v1", "http://[x/v1")
+        ),
+        ({"generator": CHAT}, r"generator=local-chat-completions needs the address of its server, gen_base_url="),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
@@ -40,6 +55,21 @@ def test_bad_arguments_say_what_is_allowed(evaluate, arguments, said):
     with pytest.raises(UserError, match=said) as raised:
         evaluate(arguments=arguments)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [0, -3, "0", "-3", "abc", "auto:x", "1.5", ""])
+def test_a_batch_size_is_a_count_or_auto(given):
+    with pytest.raises(UserError, match=f"--batch_size {given} is not allowed: give a whole number of 1 or more"):
+        model_of("rule_vote")(batch_size=given)
+
+
+@pytest.mark.parametrize(
+    ("generator", "given", "batch_size"),
+    [("tiny", "auto", None), ("tiny", "auto:4", None), ("tiny", 1, None), ("tiny", "8", 8), ("hf", "auto:4", "auto:4")],
+)
+def test_auto_is_the_default_of_embedded_generators(generator, given, batch_size):
+    model = model_of("rule_vote")(generator=generator, gen_pretrained="gpt2", batch_size=given)
+    assert model.generator.spec.batch_size == batch_size
 
 
 def test_arguments_may_come_as_a_text(documents):

@@ -266,6 +266,8 @@ def test_other_bad_input(make_run: Make, tmp_path: Path, capsys: pytest.CaptureF
         ([tmp_path / "d"], "--predict_only"),
         ([tmp_path / "a", tmp_path / "c"], "asked different things"),
         ([tmp_path / "a", "--json", tmp_path / "no" / "file"], "cannot be written"),
+        ([tmp_path / "a", "--seed", -5], "seed=-5 is not allowed: give a whole number of 0 or more"),
+        ([tmp_path / "a", "--metrics", "em,recal@10"], "Unknown metric 'recal@10'. Did you mean 'recall@10'"),
     ]:
         assert report_main([str(one) for one in given]) == 2
         assert says in capsys.readouterr().err
