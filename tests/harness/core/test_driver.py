@@ -1,6 +1,7 @@
 """The driver: order, batches, cheap asks first, failures, and asks that nothing serves."""
 
 import asyncio
+import gc
 import random
 import threading
 from collections import Counter
@@ -371,3 +372,47 @@ def test_a_method_that_breaks_its_contract_is_named(method):
 def test_another_error_of_a_method_is_raised_as_it_is():
     with pytest.raises(TypeError, match="concatenate"):
         Driver(fails_by_itself, {Retrieve: Echo(1)}).run([Query("q0", "1")])
+
+
+def test_a_backend_that_returns_too_few_replies_ends_the_run():
+    class Short(Echo):
+        def serve(self, asked):
+            return super().serve(asked)[1:]
+
+    with pytest.raises(ValueError, match="shorter"):
+        Driver(hops, {Retrieve: Short(9), Generate: Streamed()}).run(QUERIES)
+
+
+@pytest.mark.parametrize("kind", [Retrieve, Generate])
+def test_what_is_in_flight_when_a_run_breaks_is_cancelled_before_the_backends_close(kind, caplog):
+    """Also where a loop runs already, which does not cancel what is left."""
+    events, go = [], threading.Event()
+
+    class Broken(Streamed):
+        async def answer(self, query, ask):
+            if query.id == "q0":
+                await asyncio.sleep(0.02)
+                raise UserError("broken")
+            try:
+                await asyncio.sleep(60)
+            finally:
+                events.append("cancelled")
+
+        async def close(self):
+            events.append("closed")
+
+    class Hanging(Echo):
+        def serve(self, asked):
+            go.wait(5)
+            return super().serve(asked)
+
+    async def main():
+        Driver(hops, {Retrieve: Hanging(9), Generate: Broken()}).run(
+            [Query("q0", "0"), Query("q1", "0"), *([Query("q2", "1")] if kind is Retrieve else [])]
+        )
+
+    with pytest.raises(UserError, match="broken"):
+        asyncio.run(main())
+    go.set()
+    gc.collect()
+    assert events == ["cancelled", "closed"] and "pending" not in caplog.text
