@@ -41,10 +41,9 @@ def penalised(correct: Floats, missing: Floats, n: Floats, *, penalty: float) ->
 
 def levels(wrong: Sequence[float], confidence: Sequence[float]) -> tuple[Floats, Floats]:
     """(questions, errors) at each level of confidence, highest first; shapes (levels,)."""
-    sure, level = np.unique(-np.asarray(confidence, dtype=np.float64), return_inverse=True)
-    sizes = np.bincount(level, minlength=len(sure)).astype(np.float64)
-    errors = np.bincount(level, weights=np.asarray(wrong, dtype=np.float64), minlength=len(sure))
-    return sizes, errors.astype(np.float64)
+    ascending = -np.asarray(confidence, dtype=np.float64)
+    _, level, sizes = np.unique(ascending, return_inverse=True, return_counts=True)
+    return sizes.astype(np.float64), np.bincount(level, weights=wrong).astype(np.float64)
 
 
 def risk_areas(sizes: Floats, errors: Floats) -> Floats:
@@ -65,13 +64,11 @@ def risk_areas(sizes: Floats, errors: Floats) -> Floats:
     before, wrong_before = after - sizes, np.cumsum(errors, axis=1) - errors
     most = int(after.max(initial=0))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, most + 1))])
-    rate = np.divide(errors, sizes, out=np.zeros_like(errors), where=sizes > 0)
+    rate = errors / np.maximum(sizes, 1)
     steps = harmonic[after.astype(np.int64)] - harmonic[before.astype(np.int64)]
     summed: Floats = (errors + (wrong_before - before * rate) * steps).sum(axis=1)
     return _ratio(summed, sizes.sum(axis=1))
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
-    ratios: Floats = np.full(np.broadcast(part, whole).shape, np.nan)
-    return np.divide(part, whole, out=ratios, where=whole != 0)
+    return part / np.where(whole == 0, np.nan, whole)

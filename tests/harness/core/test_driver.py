@@ -1,7 +1,9 @@
 """The driver: order, batches, cheap asks first, failures, and asks that nothing serves."""
 
 import asyncio
+import gc
 import random
+import threading
 from collections import Counter
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.asks import Generate, Retrieve, generate, retrieve
+from lm_eval_rag.harness.core.asks import Generate, MatchRules, Retrieve, generate, match_rules, retrieve
 from lm_eval_rag.harness.core.driver import Driver, Served
 from lm_eval_rag.harness.core.types import Answer, Query, Step
 
@@ -117,6 +119,50 @@ def test_a_method_may_handle_a_failure():
 def test_an_ask_that_nothing_serves_says_what_is_served():
     with pytest.raises(UserError, match=r"'q0' needs Generate.*Served: Retrieve"):
         Driver(hops, {Retrieve: Echo(1)}).run([Query("q0", "0")])
+
+
+@pytest.mark.parametrize(
+    ("backends", "served"), [({}, "nothing"), ({Retrieve: Echo(1), MatchRules: Echo(1)}, "MatchRules, Retrieve")]
+)
+def test_everything_that_is_served_is_listed(backends, served):
+    with pytest.raises(UserError, match=rf"Served: {served}\. Give"):
+        Driver(hops, backends).run([Query("q0", "0")])
+
+
+@pytest.mark.parametrize(("texts", "order"), [("rrm", "rm"), ("mmr", "mr"), ("rm", "mr"), ("rrmm", "mr")])
+def test_the_longest_queue_of_cheap_asks_is_served_first_then_by_name(texts, order):
+    served = []
+
+    class Noted(Echo):
+        def serve(self, asked):
+            served.extend("r" if isinstance(ask, Retrieve) else "m" for _, ask in asked)
+            return [Served((), Step("", "", "")) for _ in asked]
+
+    def asks(query):
+        yield from (retrieve("x", 1) if query.text == "r" else match_rules("x", 1))
+        return Answer("")
+
+    Driver(asks, {Retrieve: Noted(9), MatchRules: Noted(9)}).run([Query(f"q{i}", text) for i, text in enumerate(texts)])
+    assert "".join(served) == "".join(kind * texts.count(kind) for kind in order)
+
+
+@pytest.mark.parametrize(("gather", "waits"), [(0, False), (2, False), (3, True)])
+def test_as_many_generations_as_gather_do_not_wait_for_cheap_asks(gather, waits):
+    started, seen = threading.Event(), []
+
+    class Noted(Streamed):
+        async def answer(self, query, ask):
+            started.set()
+            return await super().answer(query, ask)
+
+    class Patient(Echo):
+        def serve(self, asked):
+            seen.append(started.wait(0.1 if waits else 5))
+            return super().serve(asked)
+
+    queries = [Query("q0", "0"), Query("q1", "0"), Query("q2", "1")]
+    Driver(hops, {Retrieve: Patient(1), Generate: Noted(gather)}).run(queries)
+    assert seen == [not waits]
 
 
 def test_no_questions_no_answers():
@@ -227,3 +273,146 @@ def test_any_methods_latencies_and_failures(chains, failing, window, batch, gath
     together = run(queries, window)
     assert len(together) == len(queries) and set(ended.values()) <= {1}
     assert together == [run([query], 1)[0] for query in queries]
+
+
+class Told:
+    """A progress that keeps everything it was told."""
+
+    def __init__(self):
+        self.updates = []
+
+    def update(self, finished, waiting, steps):
+        self.updates.append((finished, waiting, [step.ask for step in steps]))
+
+
+def test_progress_is_told_of_every_batch_reply_and_end():
+    """Waiting are the calls under way, here one that takes its time, and those that are queued."""
+    progress = Told()
+
+    class Slow(Streamed):
+        async def answer(self, query, ask):
+            while query.id == "q0" and len(progress.updates) < 3:
+                await asyncio.sleep(0.001)
+            return await super().answer(query, ask)
+
+    queries = [Query("q0", "0"), *(Query(f"q{i}", "1") for i in range(1, 6))]
+    Driver(hops, {Retrieve: Echo(2), Generate: Slow(gather=0)}, progress, window=6).run(queries)
+    assert progress.updates[0] == (0, 1 + 3, ["Retrieve"] * 2)
+    retrieved = [steps for _, _, steps in progress.updates if "Retrieve" in steps]
+    generated = [steps for _, _, steps in progress.updates if "Generate" in steps]
+    ended = [(finished, steps) for finished, _, steps in progress.updates if finished]
+    assert retrieved == [["Retrieve"] * 2, ["Retrieve"] * 2, ["Retrieve"]]
+    assert generated == [["Generate"]] * 6 and ended == [(1, [])] * 6
+    assert len(progress.updates) == 3 + 6 + 6
+
+
+def test_an_ended_call_is_no_longer_waited_for():
+    progress = Told()
+    Driver(hops, {Retrieve: Echo(1), Generate: Streamed()}, progress, window=1).run(QUERIES)
+    assert max(waiting for _, waiting, _ in progress.updates) == 1
+
+
+def test_progress_counts_a_failed_question_and_no_step_of_it():
+    progress = Told()
+    Driver(hops, {Retrieve: Echo(2), Generate: Streamed(fails={"q0"})}, progress).run([Query("q0", "0")])
+    assert [(finished, steps) for finished, _, steps in progress.updates] == [(0, []), (1, [])]
+
+
+@pytest.mark.parametrize(("window", "ended", "wanted"), [(4, 1, 5), (4, 2, 6), (8, 1, 8), (8, 2, 10)])
+def test_the_window_is_filled_again_when_three_quarters_are_left(window, ended, wanted):
+    """The first questions end at once, the others when no more questions start."""
+    started = []
+
+    class Held(Streamed):
+        async def answer(self, query, ask):
+            number = int(query.id[1:])
+            if number >= ended:
+                seen = -1
+                while seen != len(started):
+                    seen = len(started)
+                    await asyncio.sleep(0.02)
+                counts.append(seen)
+            return await super().answer(query, ask)
+
+    def counting(query):
+        started.append(query.id)
+        return Answer((yield from generate("?")))
+
+    counts = []
+    Driver(counting, {Generate: Held()}, window=window).run([Query(f"q{i}", "") for i in range(12)])
+    assert counts[0] == wanted and len(started) == 12
+
+
+def returns_text(query):
+    yield from retrieve("x", 1)
+    return "text"
+
+
+def yields_text(query):
+    yield "text"
+    return Answer("x")
+
+
+def takes_a_plan_for_its_reply(query):
+    yield from retrieve("x", 1)
+    return Answer(", ".join(passage.text for passage in retrieve("x", 1).passages))
+
+
+def fails_by_itself(query):
+    yield from retrieve("x", 1)
+    return Answer(query.text + 1)
+
+
+@pytest.mark.parametrize("method", [returns_text, yields_text, takes_a_plan_for_its_reply])
+def test_a_method_that_breaks_its_contract_is_named(method):
+    with pytest.raises(UserError, match=f"'{method.__name__}'"):
+        Driver(method, {Retrieve: Echo(1)}).run([Query("q0", "1")])
+
+
+def test_another_error_of_a_method_is_raised_as_it_is():
+    with pytest.raises(TypeError, match="concatenate"):
+        Driver(fails_by_itself, {Retrieve: Echo(1)}).run([Query("q0", "1")])
+
+
+def test_a_backend_that_returns_too_few_replies_ends_the_run():
+    class Short(Echo):
+        def serve(self, asked):
+            return super().serve(asked)[1:]
+
+    with pytest.raises(ValueError, match="shorter"):
+        Driver(hops, {Retrieve: Short(9), Generate: Streamed()}).run(QUERIES)
+
+
+@pytest.mark.parametrize("kind", [Retrieve, Generate])
+def test_what_is_in_flight_when_a_run_breaks_is_cancelled_before_the_backends_close(kind, caplog):
+    """Also where a loop runs already, which does not cancel what is left."""
+    events, go = [], threading.Event()
+
+    class Broken(Streamed):
+        async def answer(self, query, ask):
+            if query.id == "q0":
+                await asyncio.sleep(0.02)
+                raise UserError("broken")
+            try:
+                await asyncio.sleep(60)
+            finally:
+                events.append("cancelled")
+
+        async def close(self):
+            events.append("closed")
+
+    class Hanging(Echo):
+        def serve(self, asked):
+            go.wait(5)
+            return super().serve(asked)
+
+    async def main():
+        Driver(hops, {Retrieve: Hanging(9), Generate: Broken()}).run(
+            [Query("q0", "0"), Query("q1", "0"), *([Query("q2", "1")] if kind is Retrieve else [])]
+        )
+
+    with pytest.raises(UserError, match="broken"):
+        asyncio.run(main())
+    go.set()
+    gc.collect()
+    assert events == ["cancelled", "closed"] and "pending" not in caplog.text

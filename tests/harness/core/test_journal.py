@@ -1,18 +1,20 @@
 """The journal: what is served, stored and mixed, and which files are refused."""
 
 import asyncio
+import hashlib
 import json
 import multiprocessing
 import os
 import signal
 import socket
 import sqlite3
+import threading
 import time
 
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.journal import Call, Journal, Reply
+from lm_eval_rag.harness.core.journal import LOCKED, Call, Journal, Reply
 
 
 def serve(journal, calls, made, batch=2, fail=()):
@@ -235,12 +237,131 @@ def test_a_foreign_file_a_damaged_reply_and_another_schema_are_refused(tmp_path)
         Journal(path, "r")
 
 
-def test_a_locked_journal_says_so_within_five_seconds(tmp_path):
+def test_a_locked_journal_says_so_after_the_time_it_waits(tmp_path, monkeypatch):
+    assert LOCKED < 5
+    monkeypatch.setattr("lm_eval_rag.harness.core.journal.LOCKED", 0.3)
     path = tmp_path / "j.sqlite"
     Journal(path, "r").close()
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
-    with pytest.raises(UserError, match="is locked by another program: wait") as raised:
+    with pytest.raises(UserError, match=f"^The journal {path} is locked by another program: wait.*{MEND}") as raised:
         Journal(path, "r")
-    assert time.monotonic() - began < 6 and "emove" not in str(raised.value) and "elete" not in str(raised.value)
+    assert 0.3 <= time.monotonic() - began < 3
+    assert "emove" not in str(raised.value) and "elete" not in str(raised.value)
+
+
+MEND = r"journal=PATH, or journal=off\.$"
+
+
+def damaged(path):
+    stored = Journal(path, "a run of a long name")
+    stored.serve([Call("m", "x")], lambda part: ["y"], 1)
+    stored.close()
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE calls SET reply = '{'")
+
+
+@pytest.mark.parametrize(
+    ("statements", "says"),
+    [
+        (["CREATE TABLE flights (id)", "CREATE TABLE meta (name)"], r"holds the tables flights, meta\)\. Give another "),
+        (["UPDATE meta SET value = '7' WHERE name = 'schema'"], r"has schema '7'; this version .* writes 1\. Give another "),
+        (["DELETE FROM meta WHERE name = 'schema'", "INSERT INTO meta VALUES ('schema', NULL)"], "has schema None; "),
+        (["UPDATE meta SET value = 'another run of a long name' WHERE name = 'run'"],
+         r"another run \(another run , this one is a run of a l\): method, .* versions differ\. Give another "),
+        ([], r"is damaged: the reply of call [0-9a-f]{12} cannot be read\. Give another "),
+    ],
+)  # fmt: skip
+def test_every_refusal_names_the_file_and_ends_with_the_same_mend(path, statements, says):
+    if "flights" in str(statements):
+        path.parent.mkdir()
+    else:
+        damaged(path)
+    with sqlite3.connect(path) as base:
+        for statement in statements:
+            base.execute(statement)
+    with pytest.raises(UserError, match=f"^(The journal )?{path} .*{says}.*{MEND}"):
+        Journal(path, "a run of a long name").serve([Call("m", "x")], lambda part: ["y"], 1)
+
+
+def test_a_journal_from_before_claims_is_read(path):
+    path.parent.mkdir()
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT)")
+        base.execute("CREATE TABLE calls (key TEXT PRIMARY KEY, reply TEXT, seconds REAL, at REAL)")
+        base.execute("INSERT INTO meta VALUES ('run', 'r'), ('schema', '1')")
+        base.execute("INSERT INTO calls VALUES (?, '\"old\"', 0.5, 0)", (Call("m", "x").key,))
+    (reply,) = Journal(path, "r").serve([Call("m", "x")], lambda part: pytest.fail("called"), 1)
+    assert (reply.value, reply.seconds, reply.journalled) == ("old", 0.5, True)
+
+
+def test_a_key_is_the_hash_of_the_sorted_json():
+    by_hand = hashlib.sha256(b'["m", {"a": 1, "b": [2]}, 3]').hexdigest()
+    assert Call("m", {"b": [2], "a": 1}, 3).key == Call("m", {"a": 1, "b": [2]}, 3).key == by_hand
+
+
+def test_a_journal_is_made_in_folders_that_are_not_there_and_may_have_no_name(tmp_path):
+    path = tmp_path / "a" / "b" / "j.sqlite"
+    Journal(path).serve([Call("m", "x")], lambda part: ["東京"], 1)
+    assert len(Journal(path, "")) == 1 and len(Journal(None)) == 0
+    base = sqlite3.connect(path)
+    assert base.execute("SELECT reply FROM calls").fetchone() == ('"東京"',)
+    assert base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert dict(base.execute("SELECT name, value FROM meta")) == {"run": "", "schema": "1"}
+
+
+def test_the_journal_serves_other_threads(path):
+    journal, replies = Journal(path), []
+    thread = threading.Thread(target=lambda: replies.extend(serve(journal, CALLS, [])))
+    thread.start()
+    thread.join()
+    assert values(replies) == list("ABCABD") and len(journal) == 4
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_seconds_of_a_batch_are_shared_by_its_calls(path, kept):
+    def slow(positions):
+        time.sleep(0.08)
+        return ["x"] * len(positions)
+
+    replies = Journal(path if kept else None).serve([Call("m", i) for i in range(4)], slow, 4)
+    assert len({reply.seconds for reply in replies}) == 1 and 0.02 <= replies[0].seconds < 0.075
+    assert not any(reply.journalled for reply in replies)
+
+
+def test_too_few_replies_are_an_error(path):
+    with pytest.raises(ValueError, match="shorter"):
+        Journal(path).serve([Call("m", i) for i in range(4)], lambda part: ["x"], 4)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_equal_calls_that_are_made_at_once_are_one(path, kept):
+    made = []
+
+    async def compute(call):
+        made.append(call.request)
+        await asyncio.sleep(0.01)
+        return call.request.upper(), 0.5
+
+    replies = asking(Journal(path if kept else None), [Call("m", text) for text in "aabab"], compute)
+    assert [reply.value for reply in replies] == list("AABAB") and made == ["a", "b"]
+
+
+def test_who_waits_for_a_call_that_breaks_is_cancelled_and_a_later_call_is_made(path):
+    journal = Journal(path)
+
+    async def breaks():
+        await asyncio.sleep(0.01)
+        raise KeyError("x")
+
+    async def works():
+        return "reply", 1.0
+
+    async def main():
+        two = [asyncio.create_task(journal.call(Call("m", "x"), breaks)) for _ in range(2)]
+        first, second = await asyncio.gather(*two, return_exceptions=True)
+        return first, second, await journal.call(Call("m", "x"), works)
+
+    first, second, later = asyncio.run(main())
+    assert isinstance(first, KeyError) and isinstance(second, asyncio.CancelledError) and later.value == "reply"

@@ -17,7 +17,7 @@ from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.plugin.task import RagTask
 from lm_eval_rag.harness.report.report_cli import rescore_main
 from lm_eval_rag.harness.scoring import score
-from lm_eval_rag.harness.scoring.crag import settle
+from lm_eval_rag.harness.scoring.crag import open_answers, plain, settle
 from lm_eval_rag.harness.scoring.judge import RulesJudge
 from lm_eval_rag.harness.scoring.judge.panel import Panel, Response, verdict_faults
 from lm_eval_rag.harness.scoring.truncate import WHOLE, tokenizer_cut, words_cut
@@ -129,6 +129,39 @@ def test_specification_is_its_restatement() -> None:
             seen.add(wanted)
     assert seen == {"missing", "correct", "wrong", "judge"}
     assert settle(["Paris"], "Paris", abstained=True) == Verdict("missing", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "prediction", "options", "wanted"),
+    [
+        (["Paris"], " \n", {}, Verdict("missing", 0.0)),
+        (["Lyon", "Paris"], "PARIS", {}, Verdict("exact", 1.0)),
+        (["invalid question"], "Invalid: no such film", {}, Verdict("both invalid", 1.0)),
+        (["Lyon", "invalid question"], "an INVALID question", {}, Verdict("both invalid", 1.0)),
+        (["Paris"], "invalid question", {}, Verdict("one invalid", 0.0)),
+        (["INVALID question"], "Paris", {}, Verdict("one invalid", 0.0)),
+        (["invalid question", "Lyon"], "Paris", {}, None),
+        (["Paris"], "invalid question", {"crag": False}, None),
+        (["Paris, France"], "Paris", {}, None),
+        (["Paris, France"], "paris,", {"was_cut": True}, Verdict("exact", 1.0)),
+        (["France"], "Paris", {"was_cut": True}, None),
+        (["Paris"], "Paris", {"abstained": True}, Verdict("missing", 0.0)),
+    ],
+)
+def test_the_rule_that_decides_is_named(
+    answers: list[str], prediction: str, options: dict[str, bool], wanted: Verdict | None
+) -> None:
+    assert settle(answers, prediction, **options) == wanted
+
+
+def test_a_judge_sees_no_invalid_answer_unless_the_word_has_no_meaning() -> None:
+    answers = ["Lyon", "Invalid question", "Teth"]
+    assert open_answers(answers) == open_answers(answers, crag=True) == ("Lyon", "Teth")
+    assert open_answers(answers, crag=False) == tuple(answers)
+
+
+def test_plain_is_lower_case_with_single_spaces() -> None:
+    assert plain("  New\tYORK \n city") == "new york city" and plain("STRASSE") != plain("straße")
 
 
 def unit_ends(text: str) -> list[int]:

@@ -27,6 +27,7 @@ from lm_eval_rag.harness.scoring.normalise import has_words, normalise
         ("co\u00adoperate", "cooperate"),
         ("Al\u2013Shabaab", "Al-Shabaab"),
         ("\u3010東京\u3011", "東京"),
+        ("Al\x00Shabaab\x1b", "al shabaab"),  # control characters separate words
     ],
 )
 def test_same_name(one: str, other: str) -> None:
