@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +15,7 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Examples, MatchRules, Retrieve
 from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
-from lm_eval_rag.harness.core.types import Query, Step, WebPage
+from lm_eval_rag.harness.core.types import Passage, Query, Step, WebPage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.retrieval import Retriever, make_retriever
@@ -105,8 +106,13 @@ class RetrieveBackend:
             corpus = self.corpora.corpus(asked[positions[0]][0])
             asks = [asked[i][1] for i in positions]
             replies = self._search(corpus, asks)
+            hits = [hit for reply in replies if isinstance(reply, Reply) for hit in reply.value]
+            passages = iter(corpus.passages(hits))
             for i, ask, reply in zip(positions, asks, replies, strict=True):
-                served[i] = reply if isinstance(reply, CallError) else _served(corpus, ask, reply)
+                if isinstance(reply, Reply):
+                    served[i] = _served(ask, reply, tuple(islice(passages, len(reply.value))))
+                else:
+                    served[i] = reply
         return [served[i] for i in range(len(asked))]
 
     def _search(self, corpus: Corpus, asks: Sequence[Retrieve]) -> list[Reply | CallError]:
@@ -125,8 +131,7 @@ class RetrieveBackend:
         return self.journal.serve(calls, compute, self.batch)
 
 
-def _served(corpus: Corpus, ask: Retrieve, reply: Reply) -> Served:
-    passages = tuple(corpus.passage(int(row), float(score)) for row, score in reply.value)
+def _served(ask: Retrieve, reply: Reply, passages: tuple[Passage, ...]) -> Served:
     ids = tuple(passage.id for passage in passages)
     step = Step(
         "Retrieve",

@@ -23,6 +23,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Rule
 ASKS = get_args(Ask)
 FIRST = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 LOOKED_INTO = frozenset((Prompt, Shot))
+INNOCENT = frozenset((Passage, Rule, int, float, bool, type(None)))  # which hold no plan; most of what is looked at
 FORMATTED = re.compile(r"<generator object (\S+) at 0x")  # a plan that was put into a text
 KINDS = "int, float, bool, str, a Literal, or Depth, Natural and Positive of lm_eval_rag.harness.core.parameters"
 
@@ -142,6 +143,8 @@ def _plan_in(owner: Any) -> tuple[str, str] | None:
     for field in owner.__dataclass_fields__:
         value = getattr(owner, field)
         for one in value if isinstance(value, (tuple, list)) else (value,):
+            if type(one) in INNOCENT:
+                continue
             if (name := _plan_name(one)) is not None:
                 return f"{type(owner).__name__}.{field}", name
             if type(one) in LOOKED_INTO and (inner := _plan_in(one)) is not None:

@@ -99,10 +99,23 @@ class Corpus:
 
     def passage(self, row: int, score: float = 0.0) -> Passage:
         """The document at a row, with its retrieval score."""
-        id, text, *fact, time = (self._columns[name][row].as_py() for name in COLUMNS)
-        whole = (fact[0], fact[1], fact[2]) if None not in fact else None
-        source = (self._sources[row] if self._sources else "") or self.id
-        return Passage(id=id, text=text, score=score, time=time, source=source, fact=whole)
+        return self.passages([(row, score)])[0]
+
+    def passages(self, hits: Sequence[tuple[int, float]]) -> list[Passage]:
+        """The documents of (row, retrieval score) pairs; much faster for many at once than one by one."""
+        rows = [int(row) for row, _ in hits]
+        columns = (_values(self._columns[name], rows) for name in COLUMNS)
+        return [
+            Passage(
+                id=id,
+                text=text,
+                score=float(score),
+                time=time,
+                source=(self._sources[row] if self._sources else "") or self.id,
+                fact=None if subject is None or relation is None or object is None else (subject, relation, object),
+            )
+            for (row, score), id, text, subject, relation, object, time in zip(hits, *columns, strict=True)
+        ]
 
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
@@ -266,6 +279,14 @@ def _one_chunk(column: Any) -> Any:
 
     whole = column.combine_chunks()
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _values(column: Any, rows: Sequence[int]) -> list[Any]:
+    import pyarrow as pa
+
+    part = column.take(pa.array(rows, pa.int64()))
+    values: list[Any] = (part.dictionary_decode() if pa.types.is_dictionary(part.type) else part).to_pylist()
+    return values
 
 
 def _coded(column: Any) -> Any:

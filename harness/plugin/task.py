@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from lm_eval.api.task import ConfigurableTask
 
 from lm_eval_rag.harness.core.record import SYSTEM
+from lm_eval_rag.harness.plugin.rows import Rows
 from lm_eval_rag.harness.scoring import METRICS, score
 from lm_eval_rag.harness.scoring.case import LABEL
 from lm_eval_rag.harness.scoring.judge.choose import OFF, judges_of
@@ -79,6 +80,19 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         self.config.metadata = {**(self.config.metadata or {}), "judges": judges, "cut": panel.cut.name}
         return panel
 
+    @cached_property
+    def _test_docs(self) -> Any:
+        return _rows(super().test_docs())
+
+    def test_docs(self) -> Any:
+        """As lm_eval's, read once."""
+        return self._test_docs
+
+    def fewshot_docs(self) -> Any:
+        """As lm_eval's; where they are not processed, as references, of which lm_eval keeps a list."""
+        docs = _rows(super().fewshot_docs())
+        return docs.references() if isinstance(docs, Rows) else docs
+
     def doc_to_text(self, doc: dict[str, Any], doc_to_text: Any = None) -> Any:
         """As lm_eval's, but a template is compiled once, not for every document."""
         return super().doc_to_text(doc, self._filler(doc_to_text or self.config.doc_to_text))
@@ -89,9 +103,9 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
 
     @staticmethod
     def resolve_field(doc: dict[str, Any], field: str | None = None) -> Any:
-        """As lm_eval's, for the description; a template is compiled once."""
-        if not field:
-            return None
+        """As lm_eval's, for the description; a template is compiled once, and a text without one is left as it is."""
+        if not field or "{" not in field:
+            return doc.get(field, field) if field else None
         return doc[field] if field in doc else compiled(field).render(**doc)
 
     def _filler(self, template: Any) -> Any:
@@ -147,6 +161,11 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             if isinstance(answer, str) and doc["answers"] and not (getattr(answer, "aux", None) or {}).get("failure")
         ]
         self._verdicts |= self.panel.verdicts([response for response in new if response not in self._verdicts])
+
+
+def _rows(docs: Any) -> Any:
+    """A dataset as rows that are read once; anything else as it is."""
+    return Rows(docs) if hasattr(docs, "to_dict") and hasattr(docs, "features") else docs
 
 
 def _response(doc: Mapping[str, Any], answer: Any) -> Response:

@@ -4,8 +4,8 @@
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
 
 A token that stands twice in the query counts twice. bm25s computes the scores of all (token, document) pairs once, when
-the index is built. A long run is searched by bm25s with numba, if numba is installed (extra ``fast``); other runs by
-numpy. Both give the same results, float by float.
+the index is built. A long run is searched by numba, if it is installed (extra ``fast``); other runs by numpy. Both give
+the same results, float by float.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval.bm25_compiled import CompiledSearch
+from lm_eval_rag.harness.retrieval.bm25_compiled import CompiledSearch, is_started
 from lm_eval_rag.harness.retrieval.bm25_index import FORMAT, Index, build_index, stored_index
-from lm_eval_rag.harness.retrieval.bm25_pruned import Ranking, likely_pruned, pruned_search, terms_of
+from lm_eval_rag.harness.retrieval.bm25_pruned import Ranking, pruned_search, terms_of
 from lm_eval_rag.harness.retrieval.tokens import TOKENS, Dates
 
 log = logging.getLogger(__name__)
-# When numba is used. Measured by scripts/bench_bm25.py on RuleQA: it takes 1.4 CPU seconds to start and saves 0.1 to
-# 5 ms a query, with little regard to the size of the corpus. So it is repaid after 300 to 15,000 queries, in the median
-# 3,500. On the first run on a machine it compiles for 15 CPU seconds, which later runs repay.
-LONG = 3_000  # queries of one retriever
-LARGE = 150_000  # documents; numba looks at all of them, so pruning comes first where it is likely to succeed
+# When numba is used: from so many queries of one retriever on, or at once if it has been started in this process.
+# Measured on RuleQA: it takes 0.8 CPU seconds to start and saves 0.6 to 1.1 ms a query (scripts/bench_bm25.py). On the
+# first run on a machine it compiles for some seconds, which later runs repay.
+LONG = 1_000
 
 
 class BM25:
@@ -72,21 +71,14 @@ class BM25:
         at_least("k", k)
         queries = [self._index.numbers(text, self._dates) for text in texts]
         self._searched += len(queries)
-        compiled = self._compiled if self._searched >= LONG else None
-        scores = np.zeros(self._documents)  # shared by the queries of this call, zero again after each
-        rankings: dict[int, Ranking] = {}
-        for i, query in enumerate(queries):
-            complete = compiled is None or not compiled.serves(query)
-            if not complete and self._documents < LARGE:
-                continue
-            terms = terms_of(self._index, query)
-            if complete or likely_pruned(terms, k):
-                ranking = pruned_search(terms, k, scores, complete=complete)
-                rankings |= {} if ranking is None else {i: ranking}
-        rest = [i for i in range(len(queries)) if i not in rankings]
-        if compiled and rest:
-            rankings |= zip(rest, compiled.search([queries[i] for i in rest], k), strict=True)
-        return [rankings[i] for i in range(len(queries))]
+        compiled = self._compiled if self._searched >= LONG or is_started() else None
+        served = [i for i, query in enumerate(queries) if compiled and compiled.serves(query, k)]
+        rankings = dict(zip(served, compiled.search([queries[i] for i in served], k), strict=True)) if compiled else {}
+        totals = np.zeros(self._documents if len(rankings) < len(queries) else 0)  # zeros again after each query
+        return [
+            rankings[i] if i in rankings else pruned_search(terms_of(self._index, query), k, totals)
+            for i, query in enumerate(queries)
+        ]
 
     @cached_property
     def _compiled(self) -> CompiledSearch | None:

@@ -1,97 +1,86 @@
-"""BM25's search by bm25s with numba, with the results of :mod:`lm_eval_rag.harness.retrieval.bm25_pruned`.
+"""BM25's search compiled by numba, with the results of :mod:`lm_eval_rag.harness.retrieval.bm25_pruned`.
 
-bm25s adds up the same float32 weights in float64. It serves the queries whose sums are exact, so that rows and scores
-are equal to those of numpy, whatever the order of the additions. Documents with equal scores are ordered by row.
+It adds up the same float32 weights in float64. It serves the queries whose sums are exact, so that rows and scores are
+equal to those of numpy, whatever the order of the additions. Documents with equal scores are ordered by row.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import accumulate
 
 import numpy as np
 
+from lm_eval_rag.harness.retrieval import bm25_kernel
 from lm_eval_rag.harness.retrieval.bm25_index import Index
 from lm_eval_rag.harness.retrieval.bm25_pruned import Ranking
 
 log = logging.getLogger(__name__)
-CELLS = 1 << 22  # results of bm25s that are in memory at once: 50 MB
-TIES = 2048  # ties grow with the corpus: for each so many documents, bm25s is asked for one more
+PARTS = ("search_one", "add", "keep", "complete", "place_of", "lowest_score", "best")
+WIDE = 1000  # the most documents of a query: the compiled search keeps its best by insertion
 
 
 class CompiledSearch:
-    """bm25s' retrieval, compiled by numba.
-
-    bm25s returns an arbitrary choice of the documents that tie with the last one. So it is asked for more than ``k``,
-    and for four times as many again while the last score is still the k-th.
+    """The search of one index.
 
     Args:
         documents: How many the corpus has.
 
     Raises:
-        ImportError: As :func:`cache_compiled_code`.
+        ImportError: As :func:`compiled_kernel`.
     """
 
     def __init__(self, index: Index, documents: int) -> None:
-        import bm25s
-
-        cache_compiled_code()
-        log.info("BM25 continues with numba. The first time on a machine it compiles, which takes some seconds.")
+        self._search = compiled_kernel()
         self._index, self._documents = index, documents
-        self._engine = bm25s.BM25(method="lucene", dtype="float64", backend="numba")
-        arrays = {"data": index.weights, "indices": index.rows, "indptr": index.starts}
-        self._engine.scores = {**arrays, "num_docs": documents}
-        self._engine.unique_token_ids_set, self._engine.nonoccurrence_array = range(len(index.highest)), None
         # Every weight is a multiple of the spacing at the smallest. Sums below 2^53 such spacings are exact in float64.
         self._exact_below = float(np.spacing(index.weights.min(initial=1))) * 2.0**53
 
-    def serves(self, query: Sequence[int]) -> bool:
-        """Whether the sums of a query are exact, so that the result is that of numpy."""
-        return bool(query) and float(self._index.highest[query].sum(dtype=np.float64)) < self._exact_below
+    def serves(self, query: Sequence[int], k: int) -> bool:
+        """Whether the sums of a query are exact, so that the result is that of numpy, and k is not too large."""
+        return k <= WIDE and float(self._index.highest[query].sum(dtype=np.float64)) < self._exact_below
 
-    def search(self, queries: Sequence[list[int]], k: int) -> list[Ranking]:
-        """The ``k`` best documents of each query, best first, ties by row. No query is empty."""
-        rankings: list[Ranking] = [[]] * len(queries)
-        waiting, width = list(range(len(queries))), k + 16 + self._documents // TIES
-        while waiting:
-            width = min(width, self._documents)
-            block, incomplete = max(1, CELLS // width), []
-            for start in range(0, len(waiting), block):
-                numbers = waiting[start : start + block]
-                for i, ranking in zip(numbers, self._ask([queries[i] for i in numbers], k, width), strict=True):
-                    if ranking is None:
-                        incomplete.append(i)
-                    else:
-                        rankings[i] = ranking
-            waiting, width = incomplete, 4 * width
-        return rankings
-
-    def _ask(self, queries: Sequence[list[int]], k: int, width: int) -> list[Ranking | None]:
-        """The ``k`` best of ``width`` documents; None where documents that are left out may tie with the k-th."""
-        documents, scores = self._engine.retrieve(queries, k=width, show_progress=False)
-        last = scores[:, -1]
-        incomplete = (last > 0) & (last == scores[:, min(k, width) - 1]) & (width < self._documents)
-        order = np.lexsort((documents, -scores))[:, :k]
-        rows, best = (np.take_along_axis(values, order, axis=1).tolist() for values in (documents, scores))
+    def search(self, queries: Sequence[Sequence[int]], k: int) -> list[Ranking]:
+        """The ``k`` best documents of each query, best first, ties by row."""
+        index, k = self._index, min(k, self._documents)
+        tokens = np.array([number for query in queries for number in query], np.int64)
+        begins = np.array([0, *accumulate(map(len, queries))], np.int64)
+        totals, candidates = np.zeros(self._documents), np.empty(self._documents, np.int32)
+        rows, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
+        counts = np.empty(len(queries), np.int64)
+        postings = (index.starts, index.rows, index.weights, index.highest)
+        self._search(postings, tokens, begins, totals, candidates, rows, scores, counts)
         return [
-            None if tied else [(row, score) for row, score in zip(*hits, strict=True) if score]
-            for tied, *hits in zip(incomplete, rows, best, strict=True)
+            list(zip(of_query[:n], best[:n], strict=True))
+            for of_query, best, n in zip(rows.tolist(), scores.tolist(), counts.tolist(), strict=True)
         ]
 
 
-def cache_compiled_code() -> None:
-    """Let numba store the compiled search on disk, which bm25s does not ask for. It then compiles once on a machine.
+@cache
+def compiled_kernel() -> Callable[..., None]:
+    """The compiled search. numba stores its code on disk, so it compiles once on a machine.
 
     Raises:
-        ImportError: numba is not installed or is switched off (``NUMBA_DISABLE_JIT``), or bm25s is older than 0.3.12.
+        ImportError: numba is not installed or is switched off (``NUMBA_DISABLE_JIT``).
     """
-    from bm25s.numba import retrieve_utils
+    from numba import config, njit
+    from numba.extending import register_jitable
 
-    compiled: Any = getattr(retrieve_utils, "_retrieve_internal_jitted_serial", None)
-    if not hasattr(compiled, "enable_caching"):
-        raise ImportError("numba is switched off, or bm25s is older than 0.3.12")
+    if config.DISABLE_JIT:
+        raise ImportError("numba is switched off (NUMBA_DISABLE_JIT)")
+    log.info("BM25 is searched by numba. The first time on a machine it compiles, which takes some seconds.")
+    for name in PARTS:
+        register_jitable(getattr(bm25_kernel, name))
     try:
-        compiled.enable_caching()
-    except RuntimeError as error:
+        compiled: Callable[..., None] = njit(cache=True, nogil=True)(bm25_kernel.search_all)
+    except RuntimeError as error:  # there is no folder for its code
         log.info("numba cannot store compiled code (%s). Set NUMBA_CACHE_DIR to a folder that can be written.", error)
+        compiled = njit(nogil=True)(bm25_kernel.search_all)
+    return compiled
+
+
+def is_started() -> bool:
+    """Whether numba has been started in this process."""
+    return compiled_kernel.cache_info().currsize > 0

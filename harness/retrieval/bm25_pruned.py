@@ -15,7 +15,6 @@ from lm_eval_rag.harness.retrieval.bm25_index import Index, Postings
 
 Ranking = list[tuple[int, float]]  # (row, score) pairs, best first
 LOOKUP = 2  # postings that are added in the time of one look-up (measured; it changes speed alone)
-PROMISE = 0.4  # of the other tokens' highest scores; see likely_pruned
 
 
 def terms_of(index: Index, query: Sequence[int]) -> list[Postings]:
@@ -24,7 +23,7 @@ def terms_of(index: Index, query: Sequence[int]) -> list[Postings]:
     return sorted(terms, key=lambda term: len(term.rows))
 
 
-def pruned_search(terms: Sequence[Postings], k: int, scores: Any, *, complete: bool = True) -> Ranking | None:
+def pruned_search(terms: Sequence[Postings], k: int, scores: Any) -> Ranking:
     """The ``k`` best documents of a query, by numpy.
 
     It adds the postings of the rarest token first. It stops when no document without the tokens so far can be among
@@ -33,7 +32,6 @@ def pruned_search(terms: Sequence[Postings], k: int, scores: Any, *, complete: b
     Args:
         terms: From :func:`terms_of`.
         scores: float64 (documents,) of zeros; zeros again afterwards.
-        complete: Whether to go on if it cannot stop early; if not, the result is then None.
     """
     added, threshold = 0, 0.0  # postings added; the k-th best score is not below the threshold
     for place, term in enumerate(terms):
@@ -43,31 +41,15 @@ def pruned_search(terms: Sequence[Postings], k: int, scores: Any, *, complete: b
             if len(candidates) >= k:
                 totals = _totals(candidates, scores, rest)
                 threshold = _kth(totals, k)
-                enough = threshold > sum(other.highest for other in rest) * (1 + 1e-9)
-                if enough or not complete:
+                if threshold > sum(other.highest for other in rest) * (1 + 1e-9):
                     scores[candidates] = 0
-                    return _best(candidates, totals, k) if enough else None
+                    return _best(candidates, totals, k)
         np.add.at(scores, term.rows, term.count * term.weights)
         added += len(term.rows)
     rows = np.flatnonzero(scores >= threshold) if threshold else np.flatnonzero(scores)
     ranking = _best(rows, scores[rows], k)
     scores.fill(0)
     return ranking
-
-
-def likely_pruned(terms: Sequence[Postings], k: int) -> bool:
-    """Whether :func:`pruned_search` can probably stop early, from the highest scores of the tokens alone.
-
-    On RuleQA this is true for 94 and 100 % of the plain questions of W and Y, of which 94 % are then pruned, and for
-    4 % of F, where none is pruned.
-    """
-    added = 0
-    for place, term in enumerate(terms):
-        if _tries(added, terms[place:], k):
-            first, rest = (sum(other.highest for other in part) for part in (terms[:place], terms[place:]))
-            return first > PROMISE * rest
-        added += len(term.rows)
-    return False
 
 
 def _tries(added: int, rest: Sequence[Postings], k: int) -> bool:

@@ -20,13 +20,13 @@ ARTICLES = frozenset({"a", "an", "the"})
 DELETED = frozenset(".'’‘ʼ`´")
 
 
-class _Punctuation(dict[int, int | str]):
-    """A table for ``str.translate`` that caches each character."""
+class _Punctuation(dict[int, int | str | None]):
+    """A table for ``str.translate`` that caches each character. None deletes one, which keeps ASCII texts fast."""
 
-    def __missing__(self, code: int) -> int | str:
+    def __missing__(self, code: int) -> int | str | None:
         category = unicodedata.category(chr(code))
         if chr(code) in DELETED or category == "Cf":  # Cf: soft hyphens, joiners, direction marks
-            self[code] = ""
+            self[code] = None
         elif category[0] in "PSZ" or category == "Cc":
             self[code] = " "
         else:

@@ -7,6 +7,7 @@ import random
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_pruned, make_retriever
+from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_kernel, bm25_pruned, make_retriever
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.tokens import tokenize
 
@@ -103,33 +104,79 @@ def test_pruning_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert answers[0] == answers[1] == answers[2]
 
 
-@pytest.mark.parametrize("large", [1, 10**9])
-@pytest.mark.parametrize("seed", range(4))
-def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed: int, large: int) -> None:
-    """Rows and scores, with many ties, whether or not a large corpus is pruned first."""
-    pytest.importorskip("numba")
-    monkeypatch.setattr(bm25, "LARGE", large)
-    monkeypatch.setattr(bm25_compiled, "CELLS", 200)  # several calls of bm25s for one search
+@pytest.fixture
+def not_started() -> Iterator[None]:
+    """numba is started by no earlier test."""
+    bm25_compiled.compiled_kernel.cache_clear()
+    yield
+    bm25_compiled.compiled_kernel.cache_clear()
+
+
+def queries_with_ties(seed: int) -> tuple[list[str], list[str]]:
+    """Texts of which many are equal, and queries with repeated, common and unknown words."""
     rng = random.Random(seed)
     texts = [*random_texts(rng, rng.choice([1, 60, 500])), "w1 w2", "..."] * rng.choice([1, 3, 9])
-    queries = [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
+    return texts, [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
+
+
+@pytest.mark.usefixtures("not_started")
+@pytest.mark.parametrize("seed", range(4))
+def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    pytest.importorskip("numba")
+    texts, queries = queries_with_ties(seed)
     retriever = BM25(corpus_of(texts))
-    for k in (1, 7, 100, 10_000):
-        monkeypatch.setattr(bm25, "LONG", math.inf)
-        expected = retriever.search(queries, k)
-        monkeypatch.setattr(bm25, "LONG", 0)
-        assert retriever.search(queries, k) == expected
+    cutoffs = (1, 7, 100, 10_000)
+    monkeypatch.setattr(bm25, "LONG", math.inf)
+    expected = [retriever.search(queries, k) for k in cutoffs]
+    assert not bm25_compiled.is_started()
+    monkeypatch.setattr(bm25, "LONG", 0)
+    assert [retriever.search(queries, k) for k in cutoffs] == expected
     assert retriever._compiled is not None and not retriever._index.weights.flags.writeable
-    assert all(retriever._compiled.serves(retriever._index.numbers(text, "split")) for text in ("w1", "w1 w2 w1"))
+    assert all(retriever._compiled.serves(retriever._index.numbers(text, "split"), 9) for text in ("w1", "w1 w2 w1"))
 
 
+@pytest.mark.usefixtures("not_started")
+@pytest.mark.parametrize("scan", [0, 12, 10**9])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_kernel_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed: int, scan: int) -> None:
+    """Uncompiled, so that every line counts; whether it looks tokens up always, as measured, or never."""
+    texts, queries = queries_with_ties(seed)
+    monkeypatch.setattr(bm25_kernel, "SCAN", scan)
+    monkeypatch.setattr(bm25, "LONG", math.inf)
+    retriever = BM25(corpus_of(texts))
+    with monkeypatch.context() as patch:
+        patch.setattr(bm25_compiled, "compiled_kernel", lambda: bm25_kernel.search_all)
+        kernel = bm25_compiled.CompiledSearch(retriever._index, len(texts))
+    numbers = [retriever._index.numbers(text, "split") for text in queries]
+    for k in (1, 7, 100):
+        with np.errstate(over="raise", invalid="raise"):
+            assert kernel.search(numbers, k) == retriever.search(queries, k)
+
+
+def test_the_kernel_stops_early() -> None:
+    """Of a common and a rare word, the common one is looked up for the documents of the rare one alone."""
+    texts = ["common"] * 400 + ["common rare"] * 5
+    index = BM25(corpus_of(texts))._index
+    totals, candidates = np.zeros(405), np.zeros(405, np.int32)
+    query = np.array([index.vocabulary["rare"], index.vocabulary["common"]])
+    rows, scores = np.zeros(3, np.int32), np.zeros(3)
+    postings = (index.starts, index.rows, index.weights, index.highest)
+    assert bm25_kernel.search_one(postings, query, totals, candidates, rows, scores) == 3
+    assert rows.tolist() == [400, 401, 402] and not totals.any()
+    assert not set(candidates.tolist()) - {0, *range(400, 405)}
+
+
+@pytest.mark.usefixtures("not_started")
 def test_numba_is_used_from_enough_queries_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And at once by the next retriever, since it has been started."""
     pytest.importorskip("numba")
     corpus = corpus_of([f"a w{i}" for i in range(50)])
     calls: list[int] = []
     search = bm25_compiled.CompiledSearch.search
 
-    def counted(self: bm25_compiled.CompiledSearch, queries: list[list[int]], k: int) -> list[bm25_pruned.Ranking]:
+    def counted(
+        self: bm25_compiled.CompiledSearch, queries: Sequence[Sequence[int]], k: int
+    ) -> list[bm25_pruned.Ranking]:
         calls.append(len(queries))
         return search(self, queries, k)
 
@@ -139,7 +186,9 @@ def test_numba_is_used_from_enough_queries_on(monkeypatch: pytest.MonkeyPatch) -
     retriever.search(["a"] * 9, 3)
     assert not calls
     retriever.search(["a", "w4", "", "unseen"], 3)
-    assert calls == [2]  # queries without a known token need no search
+    BM25(corpus).search(["a"], 3)
+    BM25(corpus).search(["a"], bm25_compiled.WIDE + 1)  # left to numpy
+    assert calls == [4, 1, 0]
 
 
 def test_sums_that_float64_may_round_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,13 +199,15 @@ def test_sums_that_float64_may_round_are_left_to_numpy(monkeypatch: pytest.Monke
     weights = retriever._index.weights.copy()
     weights[0] = 2.0**-40
     object.__setattr__(retriever._index, "weights", weights)
-    assert retriever._compiled is not None and not retriever._compiled.serves(retriever._index.numbers("b", "split"))
+    assert retriever._compiled is not None
+    assert not retriever._compiled.serves(retriever._index.numbers("b", "split"), 3)
     assert [row for row, _ in retriever.search(["a"], 3)[0]] == [1, 2, 0]
 
 
+@pytest.mark.usefixtures("not_started")
 def test_without_numba_numpy_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bm25, "LONG", 0)
-    monkeypatch.setitem(sys.modules, "bm25s.numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
     retriever = BM25(corpus_of(["a b", "b c"]))
     assert [row for row, _ in retriever.search(["c b"], 5)[0]] == [1, 0] and retriever._compiled is None
 
