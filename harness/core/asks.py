@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from lm_eval_rag.harness.core.calculate_values import Calculation
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Passage, Plan, Query, Rule, WebPage
 
+T = TypeVar("T")
 RuleOrder = Literal["confidence_support", "confidence"]
 RuleControl = Literal["selected", "random", "shuffled", "oracle"]
 
@@ -129,6 +130,13 @@ class Classify:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several plans return, in their order; the driver runs them at once, so that their asks meet in batches."""
+
+    plans: tuple[Plan[Any], ...]
+
+
 Ask = (
     Retrieve
     | Pages
@@ -141,6 +149,7 @@ Ask = (
     | HasGraph
     | Calculate
     | Classify
+    | Together
 )
 
 
@@ -217,4 +226,14 @@ def calculate(expression: str) -> Plan[Calculation]:
 def classify(text: str, attribute: str, model: str) -> Plan[str]:
     """Ask a trained classifier for the label of a text."""
     reply: str = yield Classify(text, attribute, model)
+    return reply
+
+
+def together(plans: Iterable[Plan[T]]) -> Plan[tuple[T, ...]]:
+    """Run several plans at once, as in ``yield from together(retrieve(hop, 5) for hop in hops)``.
+
+    Raises:
+        CallError: Of the first plan in order that did not handle one, once all plans have ended.
+    """
+    reply: tuple[T, ...] = yield Together(tuple(plans))
     return reply

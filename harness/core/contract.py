@@ -16,7 +16,7 @@ from types import GeneratorType
 from typing import Any, get_args
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.asks import Ask
+from lm_eval_rag.harness.core.asks import Ask, Together
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Rule
 
@@ -78,7 +78,15 @@ def check_ask(method: Callable[..., Any], ask: Any) -> None:
             f"Method {name_of(method)!r} yields {_shown(ask)}, which is not an ask. Ask by the functions of "
             "lm_eval_rag.harness.core.asks, as in `passages = yield from retrieve(query.text, k)`."
         )
-    _check_fields(method, ask)
+    if not isinstance(ask, Together):
+        _check_fields(method, ask)
+        return
+    for plan in ask.plans:
+        if not isinstance(plan, GeneratorType):
+            raise UserError(
+                f"Method {name_of(method)!r} gives together(...) {_shown(plan)}, which is not a plan. Give asks "
+                "without `yield from`, as in `lists = yield from together(retrieve(text, k) for text in texts)`."
+            )
 
 
 def check_answer(method: Callable[..., Any], answer: Any) -> None:

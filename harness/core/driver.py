@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.asks import Ask
+from lm_eval_rag.harness.core.asks import Ask, Together
 from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
 from lm_eval_rag.harness.core.loop import Workers, run_async
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
@@ -83,11 +83,30 @@ class _Running:
 
     position: int
     query: Query
-    plan: Plan[Answer]
+    plan: Plan[Any]
     steps: list[Step] = field(default_factory=list)
+    part: tuple[_Group, int] | None = None  # for one of several plans: the group, and its place there
 
 
-_Reply = Served | CallError | None  # None starts a question
+@dataclass(slots=True)
+class _Group:
+    """Plans of one question that run at once, and what has become of them by place."""
+
+    owner: _Running
+    left: int
+    values: dict[int, Any] = field(default_factory=dict)
+    steps: dict[int, list[Step]] = field(default_factory=dict)
+    failures: dict[int, CallError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What the plans of a group returned."""
+
+    values: tuple[Any, ...]
+
+
+_Reply = Served | CallError | _Joined | None  # None starts a question
 
 
 class Driver:
@@ -179,19 +198,49 @@ class _Run:
                 ask = running.plan.throw(reply)
             elif reply is None:
                 ask = next(running.plan)
+            elif isinstance(reply, _Joined):
+                ask = running.plan.send(reply.values)
             else:
                 running.steps.append(reply.step)
                 ask = running.plan.send(reply.value)
         except StopIteration as stop:
-            check_answer(self.driver.method, stop.value)
-            self._finish(running, stop.value, None)
+            self._end_plan(running, stop.value, None)
         except CallError as error:
-            self._finish(running, Answer(""), str(error))
+            self._end_plan(running, None, error)
         except (AttributeError, TypeError) as error:
             check_error(self.driver.method, error)
             raise
         else:
             self._file(running, ask)
+
+    def _end_plan(self, running: _Running, value: Any, error: CallError | None) -> None:
+        if running.part is not None:
+            self._join(*running.part, running.steps, value, error)
+        elif error is not None:
+            self._finish(running, Answer(""), str(error))
+        else:
+            check_answer(self.driver.method, value)
+            self._finish(running, value, None)
+
+    def _split(self, running: _Running, ask: Together) -> None:
+        """Start the plans of a group; the question goes on when all have ended."""
+        group = _Group(running, len(ask.plans))
+        for place, plan in enumerate(ask.plans):
+            self.ready.append((_Running(running.position, running.query, plan, part=(group, place)), None))
+        if not ask.plans:
+            self.ready.append((running, _Joined(())))
+
+    def _join(self, group: _Group, place: int, steps: list[Step], value: Any, error: CallError | None) -> None:
+        """A plan of a group has ended; steps and values are in the order of the plans, whichever ended first."""
+        group.steps[place], group.values[place], group.left = steps, value, group.left - 1
+        if error is not None:
+            group.failures[place] = error
+        if group.left:
+            return
+        places = sorted(group.steps)
+        group.owner.steps += [step for place in places for step in group.steps[place]]
+        joined = _Joined(tuple(group.values[place] for place in places))
+        self.ready.append((group.owner, group.failures[min(group.failures)] if group.failures else joined))
 
     def _finish(self, running: _Running, answer: Answer, failure: str | None) -> None:
         self.results[running.position] = self.keep(running.query, answer, Trace(tuple(running.steps), failure))
@@ -200,6 +249,9 @@ class _Run:
 
     def _file(self, running: _Running, ask: Ask) -> None:
         check_ask(self.driver.method, ask)
+        if isinstance(ask, Together):
+            self._split(running, ask)
+            return
         if type(ask) not in self.queues:
             served = ", ".join(sorted(kind.__name__ for kind in self.queues))
             raise UserError(
