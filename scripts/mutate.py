@@ -76,7 +76,17 @@ def run(names: Iterable[str], processes: int) -> int:
     environment = {**os.environ, "PYTHONPATH": paths, "MUTANT_UNDER_TEST": ""}
     if MIRROR.is_dir():
         environment.setdefault("LM_EVAL_RAG_MIRROR", str(MIRROR))
-    command = [sys.executable, "-m", "pytest", "-p", "mutate_run", "-p", "no:timeout", f"--mutants={file}", f"--outcomes={OUTCOMES}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "mutate_run",
+        "-p",
+        "no:timeout",
+        f"--mutants={file}",
+        f"--outcomes={OUTCOMES}",
+    ]
     command += [f"--processes={processes}", *config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection]
     return subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
 

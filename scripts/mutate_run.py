@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
         for number, name in enumerate(names, start=1):
             tests = sorted(reached[name.partition("__mutmut_")[0]], key=seconds.__getitem__)
+            items = [by_name[test] for test in tests]
             while len(running) >= options.processes:
                 wait()
-            process = _fork(lambda name=name, tests=tests: _caught(session, [by_name[t] for t in tests], name, seconds))  # type: ignore[misc]
-            running[process] = name
+            running[_fork(partial(_caught, session, items, name, seconds))] = name
             sys.stderr.write(f"\r{number} of {len(names)} mutants")
         while running:
             wait()
@@ -62,7 +63,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 def _measure(session: pytest.Session, file: Path) -> tuple[dict[str, float], dict[str, list[str]]]:
     """(seconds of each test, tests that reach each function), by a run of all tests without a mutant."""
-    _, status = os.waitpid(_fork(lambda: _record(session, file)), 0)
+    _, status = os.waitpid(_fork(partial(_record, session, file)), 0)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     if os.waitstatus_to_exitcode(status) != 0:
         pytest.exit(f"without a mutant this test fails: {rows[-1][0] if rows else session.items[0].nodeid}", 2)

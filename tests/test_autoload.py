@@ -1,6 +1,7 @@
 """How lm_eval comes to know us: the hook, the registry, the lazy task index, what a failure does."""
 
 import importlib.util
+import os
 import pickle
 import re
 import subprocess
@@ -348,3 +349,44 @@ print(sorted(storage)); print(storage["pretty_env_info"])
     done = python(code)
     assert "'lm_eval_version', 'pretty_env_info', 'transformers_version', 'upper_git_hash'" in done.stdout, done.stderr
     assert "not imported by this run" in done.stdout and "Python version" in done.stdout
+
+
+# --- the start file
+
+
+def test_the_start_file_reads_nothing_until_lm_eval_is_imported() -> None:
+    line = (Path(__file__).parents[1] / "lm_eval_rag.pth").read_text().strip()
+    assert line.startswith("import ") and "\n" not in line  # what site runs
+    rag = "sorted(name for name in sys.modules if 'rag' in name)"
+    code = f"""
+import os, sys, time
+before = set(sys.modules)
+began = time.perf_counter()
+exec({line!r})
+print((time.perf_counter() - began) * 1e3, {rag}, set(sys.modules) - before)
+import json.tool, lm_eval_rag._autoload as autoload
+print(autoload.waiting(), autoload.installed())
+import lm_eval
+print(autoload.installed(), sys.meta_path.count(autoload.HOOK))
+"""
+    said = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"], capture_output=True, text=True
+    )
+    first, second, third = said.stdout.splitlines()[:3]
+    milliseconds, _, modules = first.partition(" ")
+    assert float(milliseconds) < 1 and modules == "[] set()", said
+    assert (second, third) == ("True False", "True 1"), said
+    off = f"import sys; before = len(sys.meta_path); exec({line!r}); print(len(sys.meta_path) - before)"
+    environment = {**os.environ, "LM_EVAL_RAG_AUTOLOAD": "0"}
+    assert subprocess.check_output([sys.executable, "-S", "-c", off], env=environment) == b"0\n"
+
+
+def test_the_start_file_without_its_package_lets_lm_eval_be_found(tmp_path: Path) -> None:
+    line = (Path(__file__).parents[1] / "lm_eval_rag.pth").read_text()
+    (tmp_path / "lm_eval.py").write_text("print('found')")
+    (tmp_path / "lm_eval_rag").mkdir()  # an empty folder, as after a failed uninstall
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{line}\nsys.path.insert(0, {str(tmp_path)!r})\nimport lm_eval"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (said.stdout, said.stderr) == ("found\n", "")

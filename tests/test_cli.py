@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag import __version__, _autoload, _errors, cli, doctor
+from lm_eval_rag import __version__, _errors, cli, doctor
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.unscored import tell
@@ -122,7 +122,7 @@ def test_doctor_on_autoload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_RAG_AUTOLOAD", "0")
     assert "Autoload is off by LM_EVAL_RAG_AUTOLOAD=0" in wrongs(list(doctor._autoloading()))
     monkeypatch.delenv("LM_EVAL_RAG_AUTOLOAD")
-    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if finder is not _autoload.HOOK])
+    monkeypatch.setattr(sys, "meta_path", [])
     assert "The hook is not active" in wrongs(list(doctor._autoloading()))
     monkeypatch.setattr(sys, "path", [])
     assert "lm_eval_rag.pth is not in site-packages" in wrongs(list(doctor._autoloading()))

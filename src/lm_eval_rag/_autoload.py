@@ -1,7 +1,8 @@
 """Shows lm_eval our models and tasks as soon as it is imported, without any flag.
 
-``lm_eval_rag.pth`` (Python 3.15: ``lm_eval_rag.start``) calls :func:`install` at every start of Python, so this module
-imports what ``site`` has imported already and nothing else. The rest of the package is loaded only when lm_eval is.
+``lm_eval_rag.pth`` leaves a finder at every start of Python, which finds nothing and calls :func:`install` once lm_eval
+is looked for; until then nothing of this package is read. In Python 3.15 ``lm_eval_rag.start`` calls it at the start,
+so this module imports what ``site`` has imported already and nothing else. The rest is loaded with lm_eval.
 ``LM_EVAL_RAG_AUTOLOAD=0`` switches it off; ``lm-eval-rag doctor`` says what it did.
 """
 
@@ -21,6 +22,7 @@ AFTER = {
     "lm_eval.evaluator": "lm_eval_rag._startup:defer_torch",
     "lm_eval._cli": "lm_eval_rag._errors:plain_endings",
 }
+START = "LmEvalRagStart"  # what lm_eval_rag.pth calls its finder
 OFF = ("0", "false", "no", "off")
 failures: dict[str, str] = {}  # module of lm_eval -> what went wrong, for the doctor
 
@@ -33,6 +35,11 @@ def enabled() -> bool:
 def installed() -> bool:
     """Whether the hook waits for lm_eval in this process."""
     return HOOK in sys.meta_path
+
+
+def waiting() -> bool:
+    """Whether the hook, or the start file's finder, waits for lm_eval in this process."""
+    return installed() or (enabled() and any(type(finder).__name__ == START for finder in sys.meta_path))
 
 
 def install() -> None:

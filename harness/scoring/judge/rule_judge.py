@@ -29,7 +29,7 @@ from lm_eval_rag.harness.scoring.judge.reading import (
 from lm_eval_rag.harness.scoring.judge.values import Date, Quantity, dates, quantities, same_date, same_quantity
 from lm_eval_rag.harness.scoring.normalise import has_words
 
-VERSION = "1"  # increase it when any verdict changes
+VERSION = "2"  # increase it when any verdict changes
 LIST_WORDS = 6  # maximum number of words of a list item
 COVER = 0.9  # share of a long answer's words that a paraphrase must contain
 COPULAS = frozenset({"is", "was", "are", "were", "be", "being", "named", "called"})

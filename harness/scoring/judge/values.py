@@ -46,6 +46,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _MONTHS = "january february march april may june july august september october november december"
 ONES = {word: i for i, word in enumerate(_ONES.split())}
 TENS = {word: 10 * i for i, word in enumerate(_TENS.split(), start=2)}
+BELOW_100 = ONES | TENS
 MONTHS = {name[:length]: i for i, name in enumerate(_MONTHS.split(), start=1) for length in (3, 4, len(name))}
 
 
@@ -143,9 +144,14 @@ def quantities(text: str) -> list[Quantity]:
     return [
         quantity
         for match in _QUANTITY.finditer(text)
-        if not any(match.start("digits") < end and match.end() > start for start, end in date_spans)
+        if not any(_start(match) < end and match.end() > start for start, end in date_spans)
         for quantity in _quantity(text, match)
     ]
+
+
+def _start(match: re.Match[str]) -> int:
+    """Where the number itself starts, after its sign and "about"."""
+    return match.start("words" if match["digits"] is None else "digits")
 
 
 def _quantity(text: str, match: re.Match[str]) -> Iterator[Quantity]:
@@ -184,8 +190,8 @@ def _digits(text: str) -> tuple[float, float]:
 def _spelled(text: str) -> float:
     total = part = 0.0
     for word in re.findall(r"[a-z]+", text.lower()):
-        if word in ONES or word in TENS:
-            part += ONES.get(word, TENS.get(word, 0))
+        if word in BELOW_100:
+            part += BELOW_100[word]
         elif word == "hundred":
             part = (part or 1) * 100
         elif word in SCALES:

@@ -78,7 +78,7 @@ def _autoloading() -> Iterator[Finding]:
     pth = [file for entry in dict.fromkeys(sys.path) if (file := Path(entry or ".") / "lm_eval_rag.pth").is_file()]
     fix = "lm_eval_rag.pth is not in site-packages, so nothing is loaded at start: install the package again."
     yield Finding("start file", ", ".join(map(str, pth)) or "none", "" if pth else fix)
-    state = "waits for lm_eval in every Python" if _autoload.installed() else "not active in this Python"
+    state = "waits for lm_eval in every Python" if _autoload.waiting() else "not active in this Python"
     fix = ""
     if not _autoload.enabled():
         value = os.environ["LM_EVAL_RAG_AUTOLOAD"]
@@ -87,10 +87,10 @@ def _autoloading() -> Iterator[Finding]:
             f"Autoload is off by LM_EVAL_RAG_AUTOLOAD={value}: lm_eval does not know our tasks and models. Unset it; "
             f"or give lm_eval --include_path {tasks_folder()} for the tasks, and call lm_eval_rag.register() in Python."
         )
-    elif not _autoload.installed():
+    elif not _autoload.waiting():
         fix = "The hook is not active: Python was started without site (-S), or the start file was not read."
     yield Finding("autoload", state, fix)
-    if _autoload.installed():
+    if _autoload.waiting():
         yield from _shown()
     declared = {
         group: [point.name for point in metadata.entry_points(group=group) if point.value.startswith("lm_eval_rag.")]

@@ -265,8 +265,8 @@ def damaged(path):
 @pytest.mark.parametrize(
     ("statements", "says"),
     [
-        (["CREATE TABLE flights (id)", "CREATE TABLE meta (name)"], r"holds the tables flights, meta\)\. Give another "),
-        (["UPDATE meta SET value = '7' WHERE name = 'schema'"], r"has schema '7'; this version .* writes 1\. Give another "),
+        (["CREATE TABLE flights (id)", "CREATE TABLE meta (name)"], r"the tables flights, meta\)\. Give another "),
+        (["UPDATE meta SET value = '7' WHERE name = 'schema'"], r"schema '7'; this .* writes 1\. Give another "),
         (["DELETE FROM meta WHERE name = 'schema'", "INSERT INTO meta VALUES ('schema', NULL)"], "has schema None; "),
         (["UPDATE meta SET value = 'another run of a long name' WHERE name = 'run'"],
          r"another run \(another run , this one is a run of a l\): method, .* versions differ\. Give another "),
