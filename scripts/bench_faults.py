@@ -122,6 +122,7 @@ class Runs:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored by a shell's jobs
         )
         assert run.stdout is not None
         run.stdout.readline()
