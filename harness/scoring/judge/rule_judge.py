@@ -83,7 +83,7 @@ def _options(pair: Pair) -> list[str]:
     """The two options of a question "A or B?", each as far as the answer or the prediction contains it."""
     if " or " not in pair.lower_question:
         return []
-    before, _, after = pair.lower_question.rstrip("?! ").rpartition(" or ")
+    before, _, after = pair.lower_question.rpartition(" or ")
     left = words(re.split(r"[,:;]", before)[-1])
     right = words(re.split(r"[,:;]", after)[0])
     return [text for text in (_longest(left.split(), pair, tail=True), _longest(right.split(), pair)) if text]
