@@ -147,8 +147,7 @@ def _quantity(pair: Pair) -> bool | None:
         return None
     in_question = {q.value for q in quantities(pair.lower_question)}
     predicted = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
-    years = expected.year and WHEN.search(pair.lower_question)
-    predicted = [q for q in predicted if years or not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
+    predicted = [q for q in predicted if not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
     if not all(same_quantity(q, expected) for q in predicted):
         return False
     return bool(predicted) and not denied(pair.prediction, *predicted[0].span)

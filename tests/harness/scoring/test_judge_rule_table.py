@@ -40,6 +40,7 @@ OPTION: list[Row] = [
     ("Is it Skarn or Holm built in Teth?", "Holm", "it is Holm", RIGHT),
     ("Is it Holm or Holm Hall?", "Holm Hall", "Holm", WRONG),
     ("Is it Holm or Holm Hall?", "Holm Hall", "it is Holm Hall", RIGHT),
+    ("Is it the red Skarn or Holm?", "Holm", "red Skarn then Holm", WRONG),
     ("SKARN OR HOLM?", "holm", "it is Holm", RIGHT),
 ]  # fmt: skip
 DATE: list[Row] = [
@@ -87,6 +88,7 @@ NUMBER: list[Row] = [
     ("How many rooms?", "12 small red rooms of old Teth in Varn", "12", RIGHT),
     ("How tall is it?", "3 km", "3000 metres", RIGHT),
     ("What is its price?", "$26.59", "26.59 dollars", RIGHT), ("What is its price?", "$26.59", "$26.72", WRONG),
+    ("How many rooms?", "1998", "in 2020, 1998 rooms", RIGHT), ("How many rooms?", "1998 red old rooms", "1998", RIGHT),
     ("How many rooms?", "1998", "1998 rooms", RIGHT),
     ("How many?", "between 12 in 1998 in Teth town and hall", "12", RIGHT),
 ]  # fmt: skip
@@ -96,7 +98,7 @@ HELD: list[Row] = [
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, Cy Varn", WRONG), (FILM, "Ada Quill", "Ada Quill, of Teth", RIGHT),
     (FILM, "Ada Quill", "Ada Quill did not", WRONG), (FILM, "Ada Quill", "It is Ada Quill, not Bob", RIGHT),
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, and a man whose name nobody at all remembers", RIGHT),
-    ("Which film?", "12 Monkeys", "the film 12 Monkeys", RIGHT),
+    ("Is it this or Holm?", "Holm", "it is Holm", RIGHT), ("Which film?", "12 Monkeys", "the film 12 Monkeys", RIGHT),
     ("Where?", "in Teth on May 3, 1998", "It was in Teth on May 3, 1998", RIGHT),
 ]  # fmt: skip
 NAMED: list[Row] = [
@@ -118,7 +120,8 @@ COVERED: list[Row] = [
     ("Why did it close?", "fire never destroyed its roof", "fire destroyed its roof", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof never destroyed, fire", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof or fire destroyed", WRONG),
-    ("Is it?", "yes indeed", "indeed", WRONG), (FILM, "Ada Quill was there", "Bob", WRONG),
+    ("How many rooms?", "1998 red old rooms of Teth", "1998", WRONG), ("Is it?", "yes indeed", "indeed", WRONG),
+    (FILM, "Ada Quill was there", "Bob", WRONG),
     (FILM, "The winner of the prize that year was Ada Quill and the loser was Bob", "Ada Quill", WRONG),
 ]  # fmt: skip
 NO_RULE: list[Row] = [
