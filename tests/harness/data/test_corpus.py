@@ -10,6 +10,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.data import corpus as corpus_module
 from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl, open_corpus
 
 PASSAGES = (
@@ -31,6 +32,25 @@ def test_passages_come_back_with_score_and_source() -> None:
         assert (found.score, found.source) == (1.5, corpus.id)
     assert corpus.rules() == RULES
     assert corpus.examples() == ((Query("q", "who?"), "Ann"),)
+
+
+def test_many_passages_at_once_are_those_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no more texts are kept, and the passages of one document share theirs."""
+    hits = [(3, 1.0), (0, 2.0), (3, 0.5), (1, 2.0)]
+    expected = [Corpus.of(PASSAGES).passage(*hit) for hit in hits]
+    corpus = Corpus.of(PASSAGES)
+    assert corpus.passages(hits) == expected and corpus.passages([]) == []
+    first, *_, third, _ = corpus.passages(hits)
+    assert first.text is third.text
+    monkeypatch.setattr(corpus_module, "KEPT", 0)
+    assert [corpus.passages([hit])[0] for hit in hits] == expected
+    assert len(corpus._read) == 1
+
+
+def test_wordings_do_not_depend_on_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = Corpus.of(PASSAGES).wordings()
+    monkeypatch.setattr(corpus_module, "SLICE", 1)
+    assert Corpus.of(PASSAGES).wordings() == expected == {"travelled to": "visit"}
 
 
 def test_names_facts_and_wordings() -> None:
