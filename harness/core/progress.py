@@ -15,14 +15,21 @@ class Bar:
     Args:
         questions: How many there are.
         name: What is done, such as the method's name.
+        places: Calls that run at once; further ones wait.
         prices: US dollars per million prompt tokens and per million completion tokens; None where they are unknown.
         file: Where it is written; standard error by default.
     """
 
     def __init__(
-        self, questions: int, name: str, *, prices: tuple[float, float] | None = None, file: TextIO | None = None
+        self,
+        questions: int,
+        name: str,
+        *,
+        places: int | None = None,
+        prices: tuple[float, float] | None = None,
+        file: TextIO | None = None,
     ) -> None:
-        self.prices = prices
+        self.places, self.prices = places, prices
         self.in_flight = self.journalled = self.tokens = 0
         self.cost = 0.0
         self.meter = Meter(name, questions, "questions", beside=self._beside, leave=True, file=file)
@@ -38,8 +45,15 @@ class Bar:
         self.meter.update(finished)
 
     def _beside(self) -> str:
-        texts = [f"{self.in_flight} calls in flight", f"{self.journalled} from the journal", f"{self.tokens:,} tokens"]
-        return ", ".join([*texts, f"${self.cost:.2f}"] if self.prices is not None else texts)
+        running = self.in_flight if self.places is None else min(self.in_flight, self.places)
+        texts = [
+            f"{running} calls in flight",
+            *([f"{self.in_flight - running} waiting"] if self.in_flight > running else []),
+            f"{self.journalled} from the journal",
+            f"{self.tokens:,} tokens",
+            *([f"${self.cost:.2f}"] if self.prices is not None else []),
+        ]
+        return ", ".join(texts)
 
     def close(self) -> None:
         """Leave the last state to be read."""

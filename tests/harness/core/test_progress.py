@@ -23,14 +23,14 @@ def step(journalled=False):
 
 def test_a_line_says_what_was_asked_and_paid(clock):
     file = io.StringIO()
-    bar = Bar(10, "demo", prices=(2.0, 10.0), file=file)
+    bar = Bar(10, "demo", places=4, prices=(2.0, 10.0), file=file)
     clock[0] += 10
     bar.update(2, 8, [step(), step(journalled=True)])
     clock[0] += 20
     bar.update(1, 7, [step()])
     # two new calls of 3,000 and 500 tokens at $2 and $10 per million; 3 of 10 questions in 30 s leave 70 s
     assert bar.meter.line() == (
-        "demo: 3/10 questions, 7 calls in flight, 1 from the journal, 10,500 tokens, $0.02, about 70 s left"
+        "demo: 3/10 questions, 4 calls in flight, 3 waiting, 1 from the journal, 10,500 tokens, $0.02, about 70 s left"
     )
     assert file.getvalue() == ""
     bar.close()  # interrupted
