@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lm_eval_rag.harness.checkpoints.failures import explained, failures
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.progress import Meter, counting
 
 Kind = Literal["model", "dataset"]
 HUB_ID = re.compile(r"(?P<repo>(?:[\w.-]+/)?[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
@@ -47,10 +50,26 @@ def fetch_folder(name_or_path: str | Path, *, kind: Kind = "model", only: Sequen
 
     repo, revision = match["repo"], match["revision"]
     try:
-        return Path(
-            snapshot_download(
-                repo, repo_type=kind, revision=revision, allow_patterns=list(only) or None, ignore_patterns=list(UNUSED)
+        with _shown(repo) as tqdm_class:
+            return Path(
+                snapshot_download(
+                    repo,
+                    repo_type=kind,
+                    revision=revision,
+                    allow_patterns=list(only) or None,
+                    ignore_patterns=list(UNUSED),
+                    tqdm_class=tqdm_class,
+                )
             )
-        )
     except failures() as error:
         raise explained(error, repo, kind=kind, revision=revision) from None
+
+
+@contextmanager
+def _shown(repo: str) -> Iterator[type[Any] | None]:
+    """The tqdm class for a download: the Hub's own on a terminal, elsewhere a plain line every 30 seconds."""
+    if sys.stderr.isatty():
+        yield None
+        return
+    with Meter(f"download of {repo}", unit="bytes") as meter:
+        yield counting(meter)

@@ -294,6 +294,7 @@ class _Run:
         try:
             reply = await backend.answer(running.query, ask)
             self.ready.append((running, reply))
+            self.calls -= {asyncio.current_task()}  # no longer in flight
             self._tell(0, [reply.step] if isinstance(reply, Served) else ())
         except Exception as error:  # noqa: BLE001 - ends the run, which raises it
             self.error = self.error or error

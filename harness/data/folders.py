@@ -14,6 +14,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, written_whole
+from lm_eval_rag.harness.common.progress import Meter, written
 
 META, CARD = "meta.json", "README.md"
 Write = Callable[[Path], Mapping[str, Any]]  # fills an empty folder; returns meta.json without its hash and files
@@ -46,7 +47,7 @@ def content_folder(name: str, inputs: Any, write: Write) -> str:
 
 def write_folder(folder: Path, hash: str, write: Write) -> None:
     """Write a folder under a temporary name, then rename it; if two processes write it at once, the first wins."""
-    with written_whole(folder) as temporary:
+    with written_whole(folder) as temporary, Meter(f"build of {folder.parent.name}", beside=written(temporary)):
         meta = {**write(temporary), "hash": hash}
         meta["files"] = {
             path.name: path.stat().st_size

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir, storing
+from lm_eval_rag.harness.common.progress import Meter
 
 logger = logging.getLogger(__name__)
 
@@ -119,10 +120,11 @@ def _keep(source: Source, response: BinaryIO, target: Path) -> None:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file, Meter(f"download of {source.path}", source.bytes, "bytes") as meter:
             while file.tell() <= source.bytes and (piece := response.read(PIECE)):
                 with storing(target):
                     file.write(piece)
+                meter.update(len(piece))
         if not _is_right(partial, source):
             raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
         partial.replace(target)

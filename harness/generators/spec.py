@@ -25,6 +25,7 @@ from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
+from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
 TINY = "tiny"
 EMBEDDED = {  # name -> the folder of its checkpoint
@@ -48,7 +49,6 @@ PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and wha
     **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
-PRICES = ("price_in", "price_out")  # US dollars per million tokens
 SPEED_ONLY = (
     "num_concurrent",
     "max_retries",
@@ -56,6 +56,7 @@ SPEED_ONLY = (
     "timeout",
     "batch_size",
     *PRICES,
+    "prices",
     "rpm",
     "tpm",
 )  # change no answer
@@ -120,11 +121,16 @@ class ModelSpec:
         """Seconds before a failed request is made again, doubled each time (``gen_retry_wait``, 0.5)."""
         return float(self.arguments.get("retry_wait", 0.5))
 
-    @property
+    @cached_property
     def prices(self) -> tuple[float, float] | None:
-        """US dollars per million prompt tokens and completion tokens (``gen_price_in``, ``gen_price_out``), or None."""
-        given = [self.arguments.get(name) for name in PRICES]
-        return None if given == [None, None] else (float(given[0] or 0), float(given[1] or 0))
+        """US dollars per million prompt tokens and completion tokens, or None where they are not known."""
+        return read_prices(self.arguments, self.model)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that generates, for tables."""
+        given = (self.arguments.get(name) for name in ("model", "pretrained", "peft"))
+        return str(next(filter(None, given), self.name))
 
     def check(self) -> None:
         """Raise a UserError for a name that lm_eval does not know, or a key that is missing; builds nothing."""
@@ -143,10 +149,7 @@ class ModelSpec:
         self._check_adapter()
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
-        for price in PRICES:
-            value = self.arguments.get(price, 0)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise UserError(f"gen_{price}={value!r} is not allowed: give US dollars per million tokens, 0 or more.")
+        self.prices  # noqa: B018 - raises
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 

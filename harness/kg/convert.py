@@ -20,6 +20,7 @@ from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.common.paths import cache_dir, storing
+from lm_eval_rag.harness.common.progress import Meter, written
 from lm_eval_rag.harness.kg.guarded_pickles import convert_pickle
 from lm_eval_rag.harness.kg.records import GROUP, Records, Row, write_records
 
@@ -52,7 +53,8 @@ def _convert_into(target: Path, path: Path, digest: str) -> None:
     os.close(handle)
     partial_file = Path(name)
     try:
-        CONVERTERS[path.suffix](path, digest, partial_file)
+        with Meter(f"conversion of {path.name}", beside=written(partial_file)):
+            CONVERTERS[path.suffix](path, digest, partial_file)
         partial_file.replace(target)
     finally:
         partial_file.unlink(missing_ok=True)

@@ -60,7 +60,7 @@ class Engine:
             self.corpora, Graphs(self.kg), self.journal, decoding or Decoding(), self.max_prompt_tokens, self.gold
         )
         served = backends(resources, self.generator)
-        bar = Bar(len(queries), name, prices=self.prices)
+        bar = Bar(len(queries), name, places=self.generator.batch if self.generator else None, prices=self.prices)
         try:
             return Driver(method, served, bar, self.window).run(queries, keep)
         finally:

@@ -15,10 +15,12 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import MachineError
 from lm_eval_rag.harness.common.paths import written_whole
+from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.retrieval.tokens import Dates, tokenize
 
 log = logging.getLogger(__name__)
 ARRAYS = ("weights", "rows", "starts", "highest")
+PART = 1_000  # documents between two updates of the bar
 FORMAT = 1  # of the saved index and of the tokens in it
 
 
@@ -64,7 +66,12 @@ def build_index(texts: Sequence[str], k1: float, b: float, dates: Dates = "split
     import bm25s
 
     vocabulary: dict[str, int] = {}
-    numbered = [[vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(text, dates)] for text in texts]
+    numbered: list[list[int]] = []
+    with Meter("BM25 index", len(texts), "documents") as meter:
+        for start in range(0, len(texts), PART):
+            part = texts[start : start + PART]
+            numbered += [[vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(x, dates)] for x in part]
+            meter.update(len(part))
     if not vocabulary:
         nothing = np.zeros(0, np.float32)
         return _index({}, nothing, np.zeros(0, np.int32), np.zeros(1, np.int64), nothing)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from tqdm import tqdm
+
+from lm_eval_rag.harness.common.progress import Meter
 
 log = logging.getLogger(__name__)
 Store = Literal["float16", "float32"]
@@ -93,12 +94,11 @@ def _finished_rows(partial: Path, done: Path, rows: int, store: Store) -> int:
 
 
 def _chunks(encode: Encode, start: int, rows: int, chunk: int) -> Iterator[tuple[int, Any]]:
-    small = rows - start <= chunk  # one chunk: the bar would move once, at the end
-    with tqdm(total=rows, initial=start, desc="encoding documents", unit="doc", disable=small) as bar:
+    with Meter("encoding of documents", rows, "documents", start=start) as meter:
         for at in range(start, rows, chunk):
             part = encode(at, min(at + chunk, rows))
             yield at, part
-            bar.update(len(part))
+            meter.update(len(part))
 
 
 def _write(path: Path, value: Any) -> None:

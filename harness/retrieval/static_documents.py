@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.static_features import Features, document_features, mixed
 
@@ -64,7 +65,15 @@ def embed(corpus: Corpus) -> Documents:
 
 
 def _embed(corpus: Corpus) -> Documents:
-    blocks = [document_features(corpus.texts[start : start + BLOCK]) for start in range(0, len(corpus), BLOCK)]
+    with Meter("embeddings of documents", 2 * len(corpus), "texts") as meter:  # each twice: features, then vectors
+        return _embedded_with(meter, corpus)
+
+
+def _embedded_with(meter: Meter, corpus: Corpus) -> Documents:
+    blocks = []
+    for start in range(0, len(corpus), BLOCK):
+        blocks.append(document_features(corpus.texts[start : start + BLOCK]))
+        meter.update(len(blocks[-1].days))
     keys, count = np.unique(np.concatenate([_once(block) for block in blocks]), return_counts=True)
     vectors = np.empty((len(corpus), WIDTH + TIMES), np.float16)
     documents = Documents(keys, np.log1p(len(corpus) / count).astype(np.float32), vectors)
@@ -72,6 +81,7 @@ def _embed(corpus: Corpus) -> Documents:
         words = normalised(bags(block, documents.weigh(block.keys)))
         rows = slice(number * BLOCK, number * BLOCK + len(words))
         vectors[rows, :WIDTH], vectors[rows, WIDTH:] = words, times(block.days)
+        meter.update(len(words))
     return documents
 
 

@@ -1,10 +1,10 @@
-"""How a run goes, where there is no terminal: a plain line now and then, with what was paid."""
+"""How a run goes, where there is no terminal: what its lines say of what was paid."""
 
 import io
 
 import pytest
 
-from lm_eval_rag.harness.core import progress
+from lm_eval_rag.harness.common import progress
 from lm_eval_rag.harness.core.progress import Bar, cost_of
 from lm_eval_rag.harness.core.types import Step
 
@@ -21,26 +21,23 @@ def step(journalled=False):
     return Step("Generate", "p", "r", prompt_tokens=3000, completion_tokens=500, journalled=journalled)
 
 
-def test_a_line_every_half_minute(clock):
+def test_a_line_says_what_was_asked_and_paid(clock):
     file = io.StringIO()
-    bar = Bar(10, "demo", prices=(2.0, 10.0), file=file)
+    bar = Bar(10, "demo", places=4, prices=(2.0, 10.0), file=file)
     clock[0] += 10
     bar.update(2, 8, [step(), step(journalled=True)])
-    assert file.getvalue() == ""
     clock[0] += 20
     bar.update(1, 7, [step()])
     # two new calls of 3,000 and 500 tokens at $2 and $10 per million; 3 of 10 questions in 30 s leave 70 s
-    assert file.getvalue() == (
-        "demo: 3/10 questions, 7 calls in flight, 1 from the journal, 10,500 tokens, $0.02, about 70 s left\n"
+    assert bar.meter.line() == (
+        "demo: 3/10 questions, 4 calls in flight, 3 waiting, 1 from the journal, 10,500 tokens, $0.02, about 70 s left"
     )
-    clock[0] += 29
-    bar.update(1, 6, [])
-    assert file.getvalue().count("\n") == 1
-    bar.close()
-    assert file.getvalue().splitlines()[-1].startswith("demo: 4/10 questions")
+    assert file.getvalue() == ""
+    bar.close()  # interrupted
+    assert file.getvalue() == bar.meter.line() + "\n"
 
 
-def test_a_short_run_that_ends_says_nothing(clock):
+def test_a_short_run_that_ends_says_nothing():
     file = io.StringIO()
     bar = Bar(2, "demo", file=file)
     bar.update(2, 0, [step()])

@@ -36,14 +36,6 @@ class Counting:
         return vectors()[start:stop]
 
 
-@pytest.mark.parametrize(("chunk", "shown"), [(CHUNK, True), (ROWS, False)])
-def test_a_job_of_one_chunk_has_no_bar(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], chunk: int, shown: bool
-) -> None:
-    stored_vectors(tmp_path / "v", ROWS, "float32", Counting(), {}, chunk)
-    assert ("encoding documents" in capsys.readouterr().err) == shown
-
-
 @pytest.mark.parametrize("store", ["float16", "float32"])
 def test_they_are_computed_once_and_mapped(tmp_path: Path, store: Any) -> None:
     first, second = Counting(), Counting()
