@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from datetime import date
+from functools import lru_cache
 
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules
 from lm_eval_rag.harness.core.parameters import Depth, Natural
@@ -72,5 +73,11 @@ def _age(now: str | None, then: str | None) -> float | None:
     if not now or not then:
         return None
     if len(now) == len(then) == 10:
-        return abs((date.fromisoformat(now) - date.fromisoformat(then)).days)
+        return float(abs(_day(now) - _day(then)))
     return float(abs(int(now[:4]) - int(then[:4])))
+
+
+@lru_cache(maxsize=1 << 12)
+def _day(iso: str) -> int:
+    """The number of an ISO date's day."""
+    return date.fromisoformat(iso).toordinal()

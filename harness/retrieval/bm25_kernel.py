@@ -87,6 +87,10 @@ def complete(postings: Any, token: int, totals: Any, candidates: Any, n: int) ->
     """Add a token to the totals of the candidates alone: by looking each up, or by reading all its postings."""
     starts, rows, weights, _ = postings
     begin, end = starts[token], starts[token + 1]
+    if end - begin == len(totals):  # a token of every document: the posting of row r is at place r
+        for i in range(n):
+            totals[candidates[i]] += weights[begin + candidates[i]]
+        return
     if n * SCAN > end - begin:
         for place in range(begin, end):
             if totals[rows[place]] > 0:

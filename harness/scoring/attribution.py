@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lm_eval_rag.harness.scoring.case import Case
-from lm_eval_rag.harness.scoring.normalise import has_words
+from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 
 
 def attributed(case: Case) -> float | None:
     """1 if a retrieved document contains the answer as whole words, else 0; unscored without an answer or retrieval."""
     if case.documents is None or case.missing:
         return None
-    return float(any(has_words(text, case.normal_answer) for text, _ in case.documents))
+    return float(any(has_words(normalise(text), case.normal_answer) for text, _ in case.documents))

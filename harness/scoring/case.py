@@ -21,8 +21,8 @@ class Case:
     Args:
         answer: The answer, unchanged.
         golds: Gold answers in normal form; empty if the question has none.
-        documents: (text, object or None) of every retrieved passage in normal form, best first; None if the method
-            does not retrieve.
+        documents: (text, object or None) of every retrieved passage, best first; None if the method does not retrieve.
+            They are brought into normal form when a score looks at them: most scores need the first few alone.
         depth: The largest k for which recall@k is scored: the depth of the run.
         abstained: Whether the method abstained.
         verdict: Verdict of a judge or of CRAG's rules; None if there was no judge.
@@ -56,15 +56,22 @@ class Case:
         A fact states its object; a free text states every phrase that it contains as whole words.
         """
         for rank, (text, stated) in enumerate(self.documents or (), start=1):
-            if stated in self.golds or (stated is None and any(has_words(text, gold) for gold in self.golds)):
+            if self._states(text, stated):
                 return rank
         return None
+
+    def _states(self, text: str, stated: str | None) -> bool:
+        if stated is not None:
+            return normalise(stated) in self.golds
+        normal = normalise(text)
+        return any(has_words(normal, gold) for gold in self.golds)
 
     @cached_property
     def mention_rank(self) -> int | None:
         """Rank, from 1, of the first document whose text contains a gold answer, also as part of a word, or None."""
         for rank, (text, _) in enumerate(self.documents or (), start=1):
-            if any(gold in text for gold in self.golds):
+            normal = normalise(text)
+            if any(gold in normal for gold in self.golds):
                 return rank
         return None
 
@@ -78,7 +85,7 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
     passages = rag.get("passages")
     documents = None
     if passages is not None:
-        documents = tuple((normalise(p["text"]), _stated(p.get("object"))) for p in passages)
+        documents = tuple((p["text"], p.get("object")) for p in passages)
     depth = rag.get("k")
     return Case(
         answer=answer,
@@ -95,7 +102,3 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
 def is_missing(answer: str) -> bool:
     """Whether an answer is blank or contains "i don't know"."""
     return not answer.strip() or DONT_KNOW in answer.lower().replace("’", "'")
-
-
-def _stated(name: str | None) -> str | None:
-    return None if name is None else normalise(name)
