@@ -222,7 +222,7 @@ def _denied_words(pair: Pair, phrase: str) -> bool:
 def _named(pair: Pair) -> bool | None:
     """The prediction is the subject of the answer's sentence, or follows its copula."""
     prediction, gold = pair.prediction_words.split(), pair.gold_words.split()
-    if not prediction or len(gold) <= len(prediction) or has_words(pair.question_words, pair.prediction_words):
+    if not prediction or len(gold) <= len(prediction):
         return None
     if not content(pair.prediction) - content(pair.question):
         return None

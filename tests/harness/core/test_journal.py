@@ -191,6 +191,37 @@ def test_the_claims_of_a_process_that_died_are_taken_over(tmp_path):
     assert sqlite3.connect(path).execute("SELECT COUNT(*) FROM claims").fetchone() == (0,)
 
 
+def test_a_claim_of_its_own_does_not_hold_it_up(tmp_path):
+    """One that it could not release, on a full disk."""
+    journal = Journal(tmp_path / "j.sqlite", "r")
+    assert journal._claim(Call("m", "x").key) is True
+
+    async def compute(call):
+        return "reply", 1.0
+
+    async def main():
+        return await asyncio.wait_for(journal.call(Call("m", "x"), lambda: compute("x")), 2)
+
+    assert asyncio.run(main()).value == "reply"
+
+
+def test_a_reply_that_is_stored_between_two_looks_is_served(tmp_path, monkeypatch):
+    journal, other = Journal(tmp_path / "j.sqlite", "r"), Journal(tmp_path / "j.sqlite", "r")
+    look, call = journal._find, Call("m", "x")
+
+    def find(keys):
+        replies = look(keys)
+        other._store({call.key: Reply("first", 2.0)})
+        return replies
+
+    async def compute(call):
+        pytest.fail("called")
+
+    monkeypatch.setattr(journal, "_find", find)
+    (reply,) = asking(journal, [call], compute)
+    assert (reply.value, reply.seconds, reply.journalled) == ("first", 2.0, True)
+
+
 def test_a_stored_reply_is_final(tmp_path):
     """A run whose claim was taken over, and which comes back later, gets the reply that is there."""
     journal, other = Journal(tmp_path / "j.sqlite", "r"), Journal(tmp_path / "j.sqlite", "r")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
 import random
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -227,15 +229,45 @@ def test_llama_cut_on_the_real_tokenizer(mirror: Path | None) -> None:
     assert cut("🦙" * 40).startswith("🦙" * 15)
 
 
-def test_bad_tokenizers(tmp_path: Path) -> None:
+def words_tokenizer(folder: Path) -> Path:
+    """A tokenizer file: words are tokens, and a special token begins every text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "a": 1, "?": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
+    file = folder / "words.json"
+    tokenizer.save(str(file))
+    return file
+
+
+def test_a_tokenizers_cut_keeps_a_prefix_without_counting_special_tokens(tmp_path: Path) -> None:
+    file = words_tokenizer(tmp_path)
+    cut, name = tokenizer_cut(file, 2), hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+    assert (cut.name, tokenizer_cut(file).name) == (f"words.json {name} 2", f"words.json {name} 75")
+    assert [cut(text) for text in ("a b c", "a b  ", "", "a", "aa bb\ncc dd")] == ["a b", "a b  ", "", "a", "aa bb"]
+    assert tokenizer_cut(file)("a " * 76) == ("a " * 75)[:-1] and tokenizer_cut(file)("a " * 75) == "a " * 75
+
+
+@pytest.mark.parametrize("by_tokens", [True, False])
+def test_the_limit_of_a_cut_is_1_or_more(tmp_path: Path, by_tokens: bool) -> None:
+    with pytest.raises(UserError, match=r"^limit=0 is not allowed"):
+        tokenizer_cut(words_tokenizer(tmp_path), 0) if by_tokens else words_cut(0)
+    assert (tokenizer_cut(words_tokenizer(tmp_path), 1) if by_tokens else words_cut(1))("a a") == "a"
+
+
+def test_bad_tokenizers_and_none_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tokenizers")
-    with pytest.raises(UserError, match="cannot be read"):
-        tokenizer_cut(tmp_path / "none.json")
-    (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(UserError, match=r"is not a tokenizer\.json"):
-        tokenizer_cut(tmp_path / "bad.json")
-    with pytest.raises(UserError, match="limit=0"):
-        words_cut(0)
+    file = tmp_path / "t.json"
+    with pytest.raises(UserError, match=rf"^The tokenizer {file} cannot be read: No such file or directory\.$"):
+        tokenizer_cut(file)
+    for content in (b"{}", b"\xff"):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=rf"^{file} is not a tokenizer\.json: .+\.$"):
+            tokenizer_cut(file)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    says = r"^Truncating predictions to 9 tokens of t\.json needs the package tokenizers\. Install it with `.*hf.*`\.$"
+    with pytest.raises(UserError, match=says):
+        tokenizer_cut(file, 9)
 
 
 ROWS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,8 @@ def test_batches_journal_and_fingerprint(tmp_path: Path) -> None:
     found = judge.opinions(asked)
     assert [one.correct for one in found] == [1.0 if i % 2 or i == 0 else 0.0 for i in range(11)]  # type: ignore[union-attr]
     assert len(first.prompts) == 11
+    stored = sqlite3.connect(tmp_path / "j.sqlite").execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
+    assert stored == (judge.fingerprint,)
     again = Scripted(lambda text: pytest.fail("asked again"))
     assert ModelJudge("m", again, tmp_path / "j.sqlite").opinions(asked[::-1]) == found[::-1]
     assert ModelJudge("m", Scripted(honest, "other")).fingerprint != judge.fingerprint

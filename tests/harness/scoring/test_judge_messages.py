@@ -426,7 +426,13 @@ CHECK = "0a1b2c3d"
 )  # fmt: skip
 def test_the_verdict_and_the_reason_of_a_reply(reply: dict[str, Any], wanted: tuple[float, str]) -> None:
     text = json.dumps(reply)
-    for shown in (text, f" \n{text}", json.dumps(text), f"<think>a\nb</think> {text}", f'{{"a": {{"b": 1}}}} {text}'):
+    for shown in (
+        text,
+        f" \n{text}",
+        json.dumps(text),
+        f"<think>a\nb</think> {text}",
+        f'{{"a": {{"b": 1}}}} {text} {{"c": 2}}',
+    ):
         assert read_reply(shown, CHECK) == wanted, shown
 
 

@@ -63,6 +63,7 @@ LIST: list[Row] = [
     ("Who?", "Ada, Bob and Cy", "Cy, Ada & Bob", RIGHT), ("Who?", "Ada, Bob and Cy", "Ada and Bob", WRONG),
     ("Who?", "Ada and Bob", "Ada, Bob and Cy", WRONG), ("Who?", "Ada and Bob", "Ada and Cy", WRONG),
     ("Who?", "Ada, Bob", "Ada or Bob", WRONG), ("Who?", "Ada and Bob", "Ada or Bob, Cy", WRONG),
+    ("Who?", "Ada and Bob", "Ada or Cy, Bob", WRONG),
     ("Who?", "Ada; Bob", "It was Ada and then Bob", RIGHT), ("Who?", "Ada and Bob", "Ada, not Bob", WRONG),
     ("Who?", "Ada, Ada", "Ada, Bob", WRONG), ("Who?", "Ada or Bob; Cy", "Cy; Ada or Bob", RIGHT),
     ("Scores?", "3, 4 and 5", "3; 4; 5", RIGHT), ("Scores?", "3, 4 and 5", "5, 4 and 3", WRONG),
