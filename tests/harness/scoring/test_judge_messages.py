@@ -332,8 +332,12 @@ def test_judges_must_give_one_opinion_for_each_item() -> None:
         def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
             return super().opinions(items)[1:]
 
-    yes = Fixed("yes", Opinion(1.0))
-    for judges in ((Short("short", Opinion(1.0)),), (yes, Short("short", Opinion(1.0)))):
+    class Long(Fixed):
+        def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
+            return [*super().opinions(items), self.opinion]
+
+    yes, short, long = (kind("", Opinion(1.0)) for kind in (Fixed, Short, Long))
+    for judges in ((short,), (yes, short), (long,), (yes, long), (long, yes)):
         with pytest.raises(ValueError, match=r"shorter|longer"):
             Panel(judges).verdicts([Response("q", ("a",), "b"), Response("q", ("a",), "c")])
 
