@@ -410,7 +410,7 @@ def test_the_prompt_and_what_the_fingerprint_depends_on() -> None:
         ("a b", '"a b"'), ("<[{}]>", '"\\u003c\\u005b\\u007b\\u007d\\u005d\\u003e"'), ("\u2028é東", '"\\u2028é東"'),
         ("\x00\x1b\t", '"\\u0000\\u001b\\t"'), ("\x7f", '"\\u007f"'), ("\u202e🦙", '"\\u202e🦙"'),
         (["a", "b<"], '["a", "b\\u003c"]'),
-        ("\u00a0", '"\\u00a0"'),
+        ("\u00a0", '"\\u00a0"'), ("aX", '"aX"'), ("\U000e0001", '"\\udb40\\udc01"'),
     ],
 )  # fmt: skip
 def test_what_is_escaped_in_a_prompt(value: Any, text: str) -> None:
