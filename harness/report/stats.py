@@ -54,7 +54,7 @@ class Difference:
 
 def bootstrap_means(values: Sequence[float] | Floats, draws: int = DRAWS, seed: int = 0) -> Floats:
     """The sorted means of ``draws`` resamples of the values (at least one); shape (draws,)."""
-    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    distinct, counts = np.unique(values, return_counts=True)
     rng = np.random.default_rng(seed)
     block = max(1, CELLS // len(distinct))
     total = int(counts.sum())
@@ -67,7 +67,7 @@ def bootstrap_means(values: Sequence[float] | Floats, draws: int = DRAWS, seed: 
 
 def interval(values: Sequence[float] | Floats, draws: int = DRAWS, seed: int = 0, level: float = LEVEL) -> Interval:
     """The mean and its percentile bootstrap interval (Efron and Tibshirani 1993, section 13.3)."""
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(values)
     mean = math.fsum(array) / len(array)
     if np.all(array == array[0]):
         return Interval(mean, None, None, len(array))

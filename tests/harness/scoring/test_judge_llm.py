@@ -170,6 +170,24 @@ def test_batches_journal_and_fingerprint(tmp_path: Path) -> None:
     assert len(changed.prompts) == 2
 
 
+def test_a_bar_counts_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    class Told:
+        def __init__(self, *arguments: Any) -> None:
+            told.append(arguments)
+
+        def update(self, *arguments: Any) -> None:
+            told.append(arguments)
+
+        def close(self) -> None:
+            told.append("closed")
+
+    monkeypatch.setattr("lm_eval_rag.harness.scoring.judge.llm.Bar", Told)
+    ModelJudge("m", Scripted(honest)).opinions(items(3))
+    assert told == [(3, "judge m"), *[(1, 0, ())] * 3, "closed"]
+
+
 def test_failures_are_unscored_and_asked_again(tmp_path: Path) -> None:
     def flaky(text: str) -> str | CallError:
         number = int(re.findall(r"question (\d+)", text)[0])

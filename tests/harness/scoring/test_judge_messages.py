@@ -332,8 +332,12 @@ def test_judges_must_give_one_opinion_for_each_item() -> None:
         def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
             return super().opinions(items)[1:]
 
-    yes = Fixed("yes", Opinion(1.0))
-    for judges in ((Short("short", Opinion(1.0)),), (yes, Short("short", Opinion(1.0)))):
+    class Long(Fixed):
+        def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
+            return [*super().opinions(items), self.opinion]
+
+    yes, short, long = (kind("", Opinion(1.0)) for kind in (Fixed, Short, Long))
+    for judges in ((short,), (yes, short), (long,), (yes, long), (long, yes)):
         with pytest.raises(ValueError, match=r"shorter|longer"):
             Panel(judges).verdicts([Response("q", ("a",), "b"), Response("q", ("a",), "c")])
 
@@ -406,7 +410,7 @@ def test_the_prompt_and_what_the_fingerprint_depends_on() -> None:
         ("a b", '"a b"'), ("<[{}]>", '"\\u003c\\u005b\\u007b\\u007d\\u005d\\u003e"'), ("\u2028é東", '"\\u2028é東"'),
         ("\x00\x1b\t", '"\\u0000\\u001b\\t"'), ("\x7f", '"\\u007f"'), ("\u202e🦙", '"\\u202e🦙"'),
         (["a", "b<"], '["a", "b\\u003c"]'),
-        ("\u00a0", '"\\u00a0"'),
+        ("\u00a0", '"\\u00a0"'), ("aX", '"aX"'), ("\U000e0001", '"\\udb40\\udc01"'),
     ],
 )  # fmt: skip
 def test_what_is_escaped_in_a_prompt(value: Any, text: str) -> None:

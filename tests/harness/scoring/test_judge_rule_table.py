@@ -99,6 +99,8 @@ HELD: list[Row] = [
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, Cy Varn", WRONG), (FILM, "Ada Quill", "Ada Quill, of Teth", RIGHT),
     (FILM, "Ada Quill", "Ada Quill did not", WRONG), (FILM, "Ada Quill", "It is Ada Quill, not Bob", RIGHT),
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, and a man whose name nobody at all remembers", RIGHT),
+    (FILM, "Ada Quill", "Ada Quill, Bob Holt, one two old big red men", WRONG),
+    (FILM, "Ada Quill", "It was Ada Quill herself or her twin", RIGHT), (FILM, "Ada", "this or that Ada", RIGHT),
     ("Is it this or Holm?", "Holm", "it is Holm", RIGHT), ("Which film?", "12 Monkeys", "the film 12 Monkeys", RIGHT),
     ("Where?", "in Teth on May 3, 1998", "It was in Teth on May 3, 1998", RIGHT),
 ]  # fmt: skip
@@ -109,6 +111,7 @@ NAMED: list[Row] = [
     (FILM, "The winner of the prize that year was Ada Quill, aged 40", "Ada Quill", RIGHT),
     (FILM, "The winner was Ada Quill (aged forty)", "Ada Quill.", RIGHT),
     (FILM, "The winner of the prize that year was Ada Quill, a man of Teth", "Ada Quill", RIGHT),
+    (FILM, "In that year the one who was called Ada Quill won and left", "Ada Quill", RIGHT),
     (FILM, "One of them is called Ada Quill", "Ada Quill", RIGHT),
     ("What did Ada Quill direct?", "Redfern was directed by Ada Quill", "Redfern", RIGHT),
 ]  # fmt: skip
