@@ -32,6 +32,9 @@ METHODS = {
     "crag_rag_baseline": "lm_eval_rag.methods.crag_rag_baseline:crag_rag_baseline",
     "crag_kg_baseline": "lm_eval_rag.methods.crag_kg_baseline:crag_kg_baseline",
     "crag_hybrid": "lm_eval_rag.methods.crag_hybrid:crag_hybrid",
+    "iter_retgen": "lm_eval_rag.methods.iter_retgen:iter_retgen",
+    "ircot": "lm_eval_rag.methods.ircot:ircot",
+    "tree_of_thoughts": "lm_eval_rag.methods.tree_of_thoughts:tree_of_thoughts",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files

@@ -1,0 +1,47 @@
+"""Methods of several steps on ruleqa_demo in lm_eval, with the embedded generator: runs to their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from lm_eval_rag._register import METHODS, method_of
+from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.plugin.model import model_class
+
+pytest.importorskip("torch")
+
+SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
+    "iter_retgen": {"iterations": 2, "thought_tokens": 8},
+    "ircot": {"sentences": 2, "thought_tokens": 8, "reader_tokens": 8},
+    "tree_of_thoughts": {"steps": 1, "thoughts": 2, "votes": 1, "thought_tokens": 8},
+}
+
+
+def test_all_methods_of_several_steps_are_run() -> None:
+    assert set(SMALL) == {name for name in METHODS if "max_calls" in defaults(method_of(name))}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_ruleqa_demo(name: str, undescribed: None, task_manager: Any) -> None:
+    import lm_eval
+
+    model = model_class(name, method_of(name))(generator="tiny", journal="off", **SMALL[name])
+    run = {"tasks": ["ruleqa_demo"], "limit": 3, "gen_kwargs": "max_gen_toks=8", "bootstrap_iters": 0}
+    results = lm_eval.simple_evaluate(model, task_manager=task_manager, **run)
+    assert results is not None and 0 <= results["results"]["ruleqa_demo"]["token_f1,none"] <= 1
+    records = [sample["doc"]["_rag"] for sample in results["samples"]["ruleqa_demo"]]
+    assert len(records) == 3 and all(record["failure"] is None and record["answer"] for record in records)
+    assert all(record["calls"]["Generate"] >= 2 for record in records)
+    retrieves = "k" in defaults(method_of(name))
+    assert all((record["passages"] is not None) == retrieves for record in records)
+
+
+@pytest.fixture(scope="module")
+def task_manager() -> Any:
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager(include_defaults=False, include_path=str(files("lm_eval_rag.tasks")))
