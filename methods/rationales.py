@@ -11,6 +11,7 @@ from lm_eval_rag.harness.scoring.normalise import normalise
 
 ANSWER = re.compile(r"\b(?:final\s+)?answer\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE)
 END = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)")
+BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
 SHORT_FORM = re.compile(  # what a full stop ends without ending the sentence
     r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|Gen|Col|Capt|Lt|Rev|Hon|Mt|ca|approx)"
     r"|\b[A-Za-z](?:\.[A-Za-z])+)\.$"
@@ -31,8 +32,13 @@ def answer_in(text: str) -> str | None:
 
 def answer_or_line(text: str) -> str:
     """The stated answer; else the last line that is not blank; "" for a blank text."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return answer_in(text) or (lines[-1] if lines else "")
+    return answer_in(text) or next(reversed(lines(text)), "")
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a list that a model wrote, without bullets, numbers and blank lines."""
+    bare = (BULLET.sub("", line.strip()).strip() for line in text.splitlines())
+    return [line for line in bare if line]
 
 
 def sentences(text: str) -> list[str]:

@@ -35,6 +35,8 @@ METHODS = {
     "iter_retgen": "lm_eval_rag.methods.iter_retgen:iter_retgen",
     "ircot": "lm_eval_rag.methods.ircot:ircot",
     "tree_of_thoughts": "lm_eval_rag.methods.tree_of_thoughts:tree_of_thoughts",
+    "think_then_act": "lm_eval_rag.methods.think_then_act:think_then_act",
+    "self_rag": "lm_eval_rag.methods.self_rag:self_rag",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files

@@ -18,6 +18,8 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     "iter_retgen": {"iterations": 2, "thought_tokens": 8},
     "ircot": {"sentences": 2, "thought_tokens": 8, "reader_tokens": 8},
     "tree_of_thoughts": {"steps": 1, "thoughts": 2, "votes": 1, "thought_tokens": 8},
+    "think_then_act": {"threshold": 1.1, "answer_tokens": 8, "rewriting_tokens": 16},
+    "self_rag": {"k": 2, "threshold": -1.0, "segment_tokens": 8},
 }
 
 

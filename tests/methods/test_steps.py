@@ -15,7 +15,7 @@ from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Answer, Query
 from lm_eval_rag.methods.judgements import ABSENT, first_label, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
-from lm_eval_rag.methods.rationales import answer_in, answer_or_line, consistency, overlap, sentences, words
+from lm_eval_rag.methods.rationales import answer_in, answer_or_line, consistency, lines, overlap, sentences, words
 from lm_eval_rag.methods.steps import final, limited, merged, within
 
 LIMITED = [name for name in METHODS if "max_calls" in defaults(method_of(name))]
@@ -133,6 +133,10 @@ def test_without_a_stated_answer_the_last_line_counts():
 )  # fmt: skip
 def test_sentences(text, parts):
     assert sentences(text) == parts
+
+
+def test_lines_have_no_bullets():
+    assert lines("1. Who?\n\n- What?\n* (2) x\n3.5 is it\n-") == ["Who?", "What?", "(2) x", "3.5 is it"]
 
 
 def test_sentences_lose_nothing():
