@@ -37,6 +37,7 @@ METHODS = {
     "tree_of_thoughts": "lm_eval_rag.methods.tree_of_thoughts:tree_of_thoughts",
     "think_then_act": "lm_eval_rag.methods.think_then_act:think_then_act",
     "self_rag": "lm_eval_rag.methods.self_rag:self_rag",
+    "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files
