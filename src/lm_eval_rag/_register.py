@@ -38,6 +38,7 @@ METHODS = {
     "think_then_act": "lm_eval_rag.methods.think_then_act:think_then_act",
     "self_rag": "lm_eval_rag.methods.self_rag:self_rag",
     "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
+    "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files

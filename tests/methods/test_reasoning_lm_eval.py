@@ -21,6 +21,7 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     "think_then_act": {"threshold": 1.1, "answer_tokens": 8, "rewriting_tokens": 16},
     "self_rag": {"k": 2, "threshold": -1.0, "segment_tokens": 8},
     "verify_and_edit": {"variant": "official", "samples": 2, "thought_tokens": 12, "step_tokens": 8},
+    "chain_of_knowledge": {"samples": 3, "sentences": 1, "thought_tokens": 12, "step_tokens": 8},
 }
 
 
