@@ -39,6 +39,7 @@ METHODS = {
     "self_rag": "lm_eval_rag.methods.self_rag:self_rag",
     "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
     "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
+    "search_agent": "lm_eval_rag.methods.search_agent:search_agent",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files
