@@ -23,6 +23,15 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     "verify_and_edit": {"variant": "official", "samples": 2, "thought_tokens": 12, "step_tokens": 8},
     "chain_of_knowledge": {"samples": 3, "sentences": 1, "thought_tokens": 12, "step_tokens": 8},
     "search_agent": {"max_searches": 2, "turn_tokens": 12},
+    "crp_rag": {
+        "samples": 2,
+        "max_depth": 2,
+        "max_nodes": 3,
+        "max_paths": 1,
+        "threshold": 1e9,
+        "step_tokens": 8,
+        "summary_tokens": 8,
+    },
 }
 FREE = {"tree_of_thoughts", "search_agent"}  # it retrieves nothing; the model decides, and the embedded one answers
 
