@@ -28,6 +28,7 @@ def limited(method: Callable[P, Plan[Answer]]) -> Callable[P, Plan[Answer]]:
         assert isinstance(most, int)
         return (yield from within(method(*query, **parameters), most))
 
+    bounded.decorated_by = limited  # type: ignore[attr-defined]
     return bounded
 
 

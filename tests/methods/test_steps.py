@@ -11,7 +11,7 @@ import pytest
 from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample
-from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.core.parameters import defaults, variant
 from lm_eval_rag.harness.core.types import Answer, Query
 from lm_eval_rag.methods.judgements import ABSENT, first_label, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
@@ -45,6 +45,15 @@ def test_a_method_ends_within_max_calls(most, made, play, documents, abstains):
 def test_without_a_value_the_default_holds(play, documents, abstains):
     played = play(limited(asks), lambda name, ask: documents("a") if name == "Retrieve" else ("x",), name="ircot")
     assert abstains(played.answer, "max_calls reached") and played.calls == 3
+
+
+def test_variants_of_a_limited_method_have_defaults_of_their_own(play, documents, abstains):
+    quick = variant(limited(asks), "quick", max_calls=4)
+    assert (quick.__name__, defaults(quick), defaults(limited(asks))) == ("quick", {"max_calls": 4}, {"max_calls": 3})
+    replies = [documents("a"), ("x",) * 3, -1.0]
+    assert abstains(play(quick, replies, name="ircot").answer, "max_calls reached")
+    flashrag = variant(method_of("ircot"), "ircot_flashrag", variant="flashrag")
+    assert play(flashrag, [documents("a"), "The answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
 
 
 def test_failures_pass_through_the_limit():
