@@ -4,16 +4,17 @@ Retrieves with the question; then in turn the model writes the next sentence of 
 and this sentence is the next query. It ends when a sentence says "answer is", or after 10 sentences. At most 15
 passages are kept, the first that came. A separate reader then answers from the question and these passages.
 
-Defaults: 15 passages and 10 sentences, as in the released configurations; ``k`` of each retrieval, which the authors
-tune between 2 and 8 per data set, is 4; the reader thinks aloud (``reader=direct`` answers at once). Greedy.
+Defaults: 15 passages and 10 sentences, as in the released code; ``k`` of each retrieval is 6, as in its base
+configuration for HotpotQA (the authors tune it between 2 and 8 for each data set and model); the reader thinks aloud
+(``reader=direct`` answers at once). Greedy.
 
 ``variant=flashrag`` is the FlashRAG toolkit's: passages in ascending order of their scores, so that the worst stands
 first, all of them and not 15; a sentence ends at any full stop, also after "Dr."; no reader, the answer is read from
 the thoughts; 2 sentences by default (``sentences=5``: its other configuration).
 
-Departures: the wording of the prompts is ours, without worked examples; passages stand in the order in which they came,
-where the authors shuffle them. A generation that is blank ends the thoughts (note ``blank thought``); thoughts that end
-without an answer are noted ``no answer in thoughts``.
+Departures: the wording of the prompts is ours, without worked examples. A generation that is blank ends the thoughts
+(note ``blank thought``); thoughts that end without an answer are noted ``no answer in thoughts``, a reader's reply that
+states none ``answer unparsed`` (its last line is the answer).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SENTENCES = {"paper": 10, "flashrag": 2}
 def ircot(
     query: Query,
     *,
-    k: Positive = 4,
+    k: Positive = 6,
     paragraphs: Positive = 15,
     sentences: Positive | None = None,
     reader: Literal["cot", "direct"] = "cot",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +62,8 @@ def task_manager() -> Any:
     from lm_eval.tasks import TaskManager
 
     return TaskManager(include_defaults=False, include_path=str(files("lm_eval_rag.tasks")))
+
+
+def test_the_page_names_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reasoning.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \(\[", page, re.MULTILINE) == [name for name in METHODS if name in SMALL]
