@@ -23,9 +23,9 @@ Departures:
 - The question is where all paths begin, and no node itself: it has no knowledge of its own that would have to suffice.
 - A step is final if the model begins it with "Final:" or states an answer in it. At the limits, and where the model
   proposes nothing new, sinks count as final (notes ``max_nodes reached``, ``max_depth reached``, ``no new step``).
-- Similarity is the share of common words (Dice); ``similar=retriever`` takes the run's retriever, with the score of a
-  step for itself as 1: with a normalised encoder that is equation 5. A step that repeats one that it follows from is
-  dropped, whatever ``similar`` is (note ``repeated step dropped``).
+- Similarity is the share of common words (Dice). ``similar=retriever`` takes the run's retriever, with the score of a
+  step for itself as 1: with a normalised encoder (``retriever=dense``) that is equation 5; BM25 is no measure of it. A
+  step that repeats one that it follows from is dropped, whatever ``similar`` is (note ``repeated step dropped``).
 - Perplexity is per word, not per token, so that a threshold means the same for every model. Where the model gives no
   log-probabilities it is asked whether the knowledge suffices (note ``no log-probabilities: sufficiency asked``). A
   node without passages does not suffice.
@@ -93,7 +93,7 @@ def crp_rag(
         iterative: ``off`` answers each path with one prompt in place of step by step.
         samples: Steps sampled for each sink.
         similarity: Steps are merged above it; in [0, 1].
-        similar: What measures it.
+        similar: What measures it: common words, or the run's retriever, which should be an encoder.
         threshold: Knowledge suffices below this perplexity per word; 1 or more.
         max_nodes: Nodes of the graph, at most.
         max_depth: Steps in sequence, at most.

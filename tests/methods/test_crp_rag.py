@@ -7,6 +7,7 @@ import math
 import pytest
 
 from lm_eval_rag.harness.core.asks import Generate
+from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.crp_rag import crp_rag
 
 QUESTION = "Who wrote the book that Ada Moss read?"
@@ -324,3 +325,44 @@ def test_text_is_the_question_written_anew(play, world, abstains):
     assert played.queries == ["Clearly, who?"] and played.answer.text == "Bo"
     refused = play(crp_rag, world({}, insufficient=("Clearly, who?",)), structure="text")
     assert abstains(refused.answer, "no sufficient path")
+
+
+# --- with real backends
+
+
+class Proposer:
+    """A generator that proposes the given steps, and else answers."""
+
+    fingerprint, batch = "proposer", 4
+
+    def __init__(self, *steps):
+        self.steps, self.prompts = steps, []
+
+    def generate(self, prompts, decoding, samples):
+        self.prompts += prompts
+        return [self.steps[i % len(self.steps)] if p.endswith("Next step:") else "The answer is Vale." for p, i in
+                zip(prompts, samples, strict=True)]  # fmt: skip
+
+    def loglikelihood(self, pairs):
+        return [-1.0 for _ in pairs]
+
+    def count_tokens(self, text):
+        return None
+
+    def room(self, max_tokens):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("other", "merged"),
+    [("Final: where was Ada Moss born now", True), ("Final: which town is the capital of Norn", False)],
+)
+@pytest.mark.parametrize("similar", ["words", "retriever"])
+def test_similar_steps_in_a_run(similar, other, merged):
+    """BM25 is no measure of similarity (words that both steps share weigh least), so that it merges neither."""
+    documents = ["Ada Moss was born in Vale.", "Vale is the capital of Norn.", "Norn is cold."]
+    generator = Proposer("Final: where was Ada Moss born", other)
+    ((answer, trace),) = run(crp_rag, [QUESTION], corpus=documents, generator=generator, samples=2, similar=similar)
+    fused = any("These reasoning steps" in prompt for prompt in generator.prompts)
+    assert fused == (merged and similar == "words")
+    assert trace.count("Rank") == (similar == "retriever") and answer.text == "Vale" and answer.passages
