@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.scoring.normalise import normalise
 
-ANSWER = re.compile(r"\b(?:final\s+)?answer\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE)
-END = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)")
+ANSWER = re.compile(
+    r"\b(?:so\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+to\s+\w+\s+question)?\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE
+)
+END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
 SHORT_FORM = re.compile(  # what a full stop ends without ending the sentence
     r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|Gen|Col|Capt|Lt|Rev|Hon|Mt|ca|approx)"
@@ -31,8 +33,8 @@ def answer_in(text: str) -> str | None:
 
 
 def answer_or_line(text: str) -> str:
-    """The stated answer; else the last line that is not blank; "" for a blank text."""
-    return answer_in(text) or next(reversed(lines(text)), "")
+    """The stated answer; else the last line that is not blank; "" where there is none, or "the answer is" alone."""
+    return answer_in(text) or next((line for line in reversed(lines(text)) if ANSWER.sub("", line).strip(". ")), "")
 
 
 def lines(text: str) -> list[str]:
@@ -47,7 +49,7 @@ def sentences(text: str) -> list[str]:
     for line in filter(None, map(str.strip, text.splitlines())):
         begin = 0
         for end in END.finditer(line):
-            if end.end() < len(line) and SHORT_FORM.search(line[begin : end.end()]):
+            if end.end() < len(line) and SHORT_FORM.search(line[max(begin, end.end() - 12) : end.end()]):
                 continue
             found.append(line[begin : end.end()].strip())
             begin = end.end()

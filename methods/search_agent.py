@@ -45,7 +45,7 @@ class Protocol:
 
 PROTOCOLS = {
     "plain": Protocol(
-        re.compile(r"^[\s*>#-]*(?P<kind>search|answer)\W{0,3}:(?P<text>[^\n]*)", re.IGNORECASE | re.MULTILINE),
+        re.compile(r"^[ \t*>#-]*(?P<kind>search|answer)\W{0,3}:(?P<text>[^\n]*)", re.IGNORECASE | re.MULTILINE),
         ("\nResults:", "\nQuestion:"),
         "{reply}",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -13,9 +14,11 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample
 from lm_eval_rag.harness.core.parameters import defaults, variant
 from lm_eval_rag.harness.core.types import Answer, Query
+from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.judgements import ABSENT, first_label, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
 from lm_eval_rag.methods.rationales import answer_in, answer_or_line, consistency, lines, overlap, sentences, words
+from lm_eval_rag.methods.search_agent import PROTOCOLS, _call
 from lm_eval_rag.methods.steps import final, limited, merged, within
 
 LIMITED = [name for name in METHODS if "max_calls" in defaults(method_of(name))]
@@ -87,6 +90,11 @@ def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documen
     played = play(method_of(name), babbles, max_calls=most)
     assert played.calls <= most and isinstance(played.answer, Answer)
     assert bool(played.answer.abstained) == (played.answer.text == "I don't know")
+    _, whole = played, play(method_of(name), babbles)
+    retrieved = {f"{ask.text[:20]}" for step, ask in whole.asks if step == "Retrieve"}
+    shown = {passage.id.rpartition(" ")[0] for passage in whole.answer.passages}
+    assert shown <= retrieved if name == "ircot" else shown == retrieved  # IRCoT keeps 15 passages
+    assert len({passage.id for passage in whole.answer.passages}) == len(whole.answer.passages)
 
 
 @pytest.mark.parametrize("name", LIMITED)
@@ -119,6 +127,7 @@ def test_malformed_replies_end_in_an_answer_or_a_clear_abstention(name, reply, s
         ("the answer is", None),
         ("the answer is.", None),
         ("The answering machine", None),
+        ("The answer to this question is Bo.", "Bo"),
     ],
 )
 def test_stated_answers(text, answer):
@@ -127,6 +136,7 @@ def test_stated_answers(text, answer):
 
 def test_without_a_stated_answer_the_last_line_counts():
     assert answer_or_line("One.\n\nVale\n ") == "Vale" and answer_or_line(" ") == ""
+    assert answer_or_line("So the answer is") == "" and answer_or_line("Vale\nFinal answer:") == "Vale"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +163,15 @@ def test_sentences_lose_nothing():
     for _ in range(300):
         text = "".join(rng.choice("ab A.!? \n\"'Dr") for _ in range(rng.randrange(60)))
         assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("loop", ["\n", "!", "Dr. ", "a.", "the answer ", "<search>", "Search:\n", "(", " ", "so the "])
+def test_a_reply_that_loops_is_read_at_once(loop):
+    text, began = loop * (300_000 // len(loop)) + "x", time.perf_counter()
+    sentences(text), answer_or_line(text), consistency([text, text]), first_label(text, ("yes", "no")), read_step(text)
+    for protocol in PROTOCOLS.values():
+        _call(text, protocol)
+    assert time.perf_counter() - began < 5
 
 
 def test_overlap_is_dice_of_bags():
