@@ -26,7 +26,6 @@ from lm_eval_rag.methods.crag.answering import AnswerSettings, answer_from
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
-from lm_eval_rag.methods.crag.corner_cases import DONT_KNOW
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
 from lm_eval_rag.methods.crag.page_tables import select_tables
@@ -34,6 +33,7 @@ from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
 from lm_eval_rag.methods.crag.verify import verified
+from lm_eval_rag.methods.steps import DONT_KNOW
 
 
 def crag_hybrid(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
+from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood
 from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
@@ -165,3 +165,16 @@ class LoglikelihoodBackend(_Streaming):
             journalled=reply.journalled,
         )
         return Served(float(reply.value), step)
+
+
+@dataclass(frozen=True, slots=True)
+class HasLoglikelihoodBackend:
+    """Serves HasLoglikelihood; nothing is loaded for it."""
+
+    generator: Generator
+    batch: int = 4096
+
+    def serve(self, asked: Sequence[tuple[Query, HasLoglikelihood]]) -> list[Served | CallError]:
+        """Whether the generator gives log-probabilities: yes, unless it says no."""
+        gives = bool(getattr(self.generator, "gives_loglikelihood", True))
+        return [Served(gives, Step("HasLoglikelihood", "", "yes" if gives else "no")) for _ in asked]

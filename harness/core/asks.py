@@ -97,6 +97,11 @@ class Loglikelihood:
 
 
 @dataclass(frozen=True, slots=True)
+class HasLoglikelihood:
+    """Whether the run's generator gives log-probabilities of a prompt's continuation; chat APIs do not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """A call of a knowledge-graph API function (:mod:`lm_eval_rag.harness.kg.functions`), arguments by name."""
 
@@ -145,6 +150,7 @@ Ask = (
     | Examples
     | Generate
     | Loglikelihood
+    | HasLoglikelihood
     | Lookup
     | HasGraph
     | Calculate
@@ -202,6 +208,12 @@ def sample(prompt: Prompt | str, n: int, temperature: float, **options: Any) -> 
 def loglikelihood(prompt: Prompt | str, continuation: str) -> Plan[float]:
     """Ask how probable a continuation is (natural log)."""
     reply: float = yield Loglikelihood(prompt, continuation)
+    return reply
+
+
+def has_loglikelihood() -> Plan[bool]:
+    """Ask whether ``loglikelihood`` can be served; if not, a method takes a proxy and names it in its notes."""
+    reply: bool = yield HasLoglikelihood()
     return reply
 
 

@@ -46,11 +46,16 @@ def runs_with(**preset: Any) -> Callable[[Method], Method]:
 def variant(method: Method, name: str, **others: Any) -> Method:
     """A copy of a method that goes by another name and has other defaults; ``runs_with`` may then mark it.
 
+    Of a decorated method the function is copied and decorated again, by what the decorator left as ``decorated_by``.
+
     Raises:
         UserError: A name the method does not know.
     """
     check_method(method)
     bind(method, others)
+    decorate: Callable[[Any], Method] | None = getattr(method, "decorated_by", None)
+    if decorate is not None:
+        return decorate(variant(cast(FunctionType, method).__wrapped__, name, **others))  # type: ignore[attr-defined]
     copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
     copy.__kwdefaults__ = {**(method.__kwdefaults__ or {}), **others}
     copy.__annotations__, copy.__doc__ = method.__annotations__, method.__doc__

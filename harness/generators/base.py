@@ -93,7 +93,8 @@ class Generator(Protocol):
     """A language model behind two methods; its prompts are plain text.
 
     Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
-    ready; ``streams`` is true where each ask goes out at once.
+    ready; ``streams`` is true where each ask goes out at once; ``gives_loglikelihood`` is false where ``loglikelihood``
+    cannot be served.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.

@@ -68,6 +68,12 @@ class LMGenerator:
         """Whether each request goes out at once: to a server, or an engine that batches by itself. Builds nothing."""
         return self.spec.is_api or self.spec.is_stepped
 
+    @property
+    def gives_loglikelihood(self) -> bool:
+        """Whether it gives log-probabilities, which need raw text and a tokenizer. Builds nothing."""
+        backend = str(self.spec.arguments.get("tokenizer_backend", "")).lower()
+        return not (self.spec.is_chat_api or (self.spec.is_api and backend == "none"))
+
     @cached_property
     def is_api(self) -> bool:
         """Whether requests go over the network."""

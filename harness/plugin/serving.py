@@ -9,7 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.backends.classification import ClassifyBackend
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
-from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.backends.generation import GenerateBackend, HasLoglikelihoodBackend, LoglikelihoodBackend
 from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
 from lm_eval_rag.harness.core import asks
@@ -57,6 +57,7 @@ OF_GENERATOR: dict[type, Callable[[Resources, Generator], Any]] = {
         generator, journal=of.journal, decoding=of.decoding, limit=of.limit
     ),
     asks.Loglikelihood: lambda of, generator: LoglikelihoodBackend(generator, journal=of.journal, limit=of.limit),
+    asks.HasLoglikelihood: lambda of, generator: HasLoglikelihoodBackend(generator),
 }
 
 

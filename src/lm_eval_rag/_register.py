@@ -32,6 +32,15 @@ METHODS = {
     "crag_rag_baseline": "lm_eval_rag.methods.crag_rag_baseline:crag_rag_baseline",
     "crag_kg_baseline": "lm_eval_rag.methods.crag_kg_baseline:crag_kg_baseline",
     "crag_hybrid": "lm_eval_rag.methods.crag_hybrid:crag_hybrid",
+    "iter_retgen": "lm_eval_rag.methods.iter_retgen:iter_retgen",
+    "ircot": "lm_eval_rag.methods.ircot:ircot",
+    "tree_of_thoughts": "lm_eval_rag.methods.tree_of_thoughts:tree_of_thoughts",
+    "think_then_act": "lm_eval_rag.methods.think_then_act:think_then_act",
+    "self_rag": "lm_eval_rag.methods.self_rag:self_rag",
+    "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
+    "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
+    "search_agent": "lm_eval_rag.methods.search_agent:search_agent",
+    "crp_rag": "lm_eval_rag.methods.crp_rag:crp_rag",
 }
 
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files

@@ -1,9 +1,19 @@
-"""A small world for methods: the right rule is known, and a generator that reads the first document."""
+"""A small world for methods (the right rule is known, a generator reads the first document), and scripted replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood, Rank, Retrieve
+from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.steps import DONT_KNOW
 
 
 class FirstDocument:
@@ -75,3 +85,115 @@ def generator():
 def narrow():
     """A generator with room for 60 words."""
     return FirstDocument(60)
+
+
+# --- methods of several steps, played ask by ask: replies are scripted, what was asked is kept in order
+
+QUERY = Query("q", "Who wrote the book that Ada Moss read?")
+
+
+def _documents(*texts: str) -> tuple[Passage, ...]:
+    """Passages whose ids are their texts, best first."""
+    return tuple(Passage(text, text, 1 / rank) for rank, text in enumerate(texts, start=1))
+
+
+@dataclass
+class Played:
+    """An answer, and what was asked for it: (name, ask) pairs."""
+
+    answer: Answer
+    asks: list[tuple[str, Any]]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.asks]
+
+    @property
+    def queries(self) -> list[str]:
+        """What was retrieved with."""
+        return [ask.text for _, ask in self.asks if isinstance(ask, Retrieve)]
+
+    def prompts(self, name: str) -> list[str]:
+        """The prompts of one step, as they are sent."""
+        return [
+            _text_of(ask) for given, ask in self.asks if given == name and isinstance(ask, Generate | Loglikelihood)
+        ]
+
+    @property
+    def calls(self) -> int:
+        """What ``max_calls`` counts."""
+        return sum(ask.n if isinstance(ask, Generate) else isinstance(ask, Loglikelihood) for _, ask in self.asks)
+
+
+def _text_of(ask: Any) -> str:
+    """A prompt as it is sent."""
+    return ask.prompt if isinstance(ask.prompt, str) else str(ask.prompt.render())
+
+
+def _name_of(ask: Any, method: str) -> str:
+    """Of a generation its step, else the type's name; of a log-probability ``step=label``."""
+    if not isinstance(ask, Generate | Loglikelihood):
+        return type(ask).__name__
+    steps = [] if isinstance(ask.prompt, str) else wordings(method).items()
+    step = next((name for name, wording in steps if wording.template == ask.prompt.template), "text")
+    return step if isinstance(ask, Generate) else f"{step}={ask.continuation.strip()}"
+
+
+def _play(
+    method: Callable[..., Any],
+    replies: Sequence[Any] | Callable[[str, Any], Any],
+    *,
+    query: Query = QUERY,
+    scored: bool = True,
+    name: str | None = None,
+    **parameters: Any,
+) -> Played:
+    """Run a method on a script.
+
+    Args:
+        replies: One for each ask in order, all of them needed; or a function of (name, ask). A text is every sample.
+        scored: Whether the model gives log-probabilities.
+        name: Of the method's prompt file.
+    """
+    asks: list[tuple[str, Any]] = []
+    left = None if callable(replies) else list(replies)
+    plan, reply = method(query, **parameters), None
+    while True:
+        try:
+            ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+        except StopIteration as stop:
+            assert not left, f"replies left over: {left}"
+            return Played(stop.value, asks)
+        asks.append((_name_of(ask, name or method.__name__), ask))
+        assert len(asks) < 5_000, "the method does not end"
+        if isinstance(ask, HasLoglikelihood):
+            reply = scored
+            continue
+        if left is not None:
+            assert left, f"no reply left for {asks[-1]}"
+            reply = left.pop(0)
+        else:
+            reply = replies(asks[-1][0], ask)
+        if isinstance(ask, Generate) and isinstance(reply, str):
+            reply = (reply,) * ask.n
+        assert isinstance(ask, Generate | Retrieve | Rank | Loglikelihood), ask
+
+
+def _abstains(answer: Answer, note: str) -> bool:
+    """Whether it is a clear abstention for that reason."""
+    return (answer.text, answer.abstained) == (DONT_KNOW, True) and note in answer.notes
+
+
+@pytest.fixture(scope="session")
+def play() -> Callable[..., Played]:
+    return _play
+
+
+@pytest.fixture(scope="session")
+def documents() -> Callable[..., tuple[Passage, ...]]:
+    return _documents
+
+
+@pytest.fixture(scope="session")
+def abstains() -> Callable[[Answer, str], bool]:
+    return _abstains

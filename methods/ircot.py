@@ -1,0 +1,101 @@
+"""IRCoT: one retrieval for each sentence of a chain of thought (arXiv:2212.10509, section 3).
+
+Retrieves with the question; then in turn the model writes the next sentence of its thoughts from all passages so far,
+and this sentence is the next query. It ends when a sentence says "answer is", or after 10 sentences. At most 15
+passages are kept, the first that came. A separate reader then answers from the question and these passages.
+
+Defaults: 15 passages and 10 sentences, as in the released code; ``k`` of each retrieval is 6, as in its base
+configuration for HotpotQA (the authors tune it between 2 and 8 for each data set and model); the reader thinks aloud
+(``reader=direct`` answers at once). Greedy.
+
+``variant=flashrag`` is the FlashRAG toolkit's: passages in ascending order of their scores, so that the worst stands
+first, all of them and not 15; a sentence ends at any full stop, also after "Dr."; no reader, the answer is read from
+the thoughts; 2 sentences by default (``sentences=5``: its other configuration).
+
+Departures: the wording of the prompts is ours, without worked examples. A generation that is blank ends the thoughts
+(note ``blank thought``); thoughts that end without an answer are noted ``no answer in thoughts``, a reader's reply that
+states none ``answer unparsed`` (its last line is the answer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from lm_eval_rag.harness.core.asks import generate, retrieve
+from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
+from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.rationales import answer_or_line, first_sentence, states_answer
+from lm_eval_rag.methods.steps import STOP, final, limited, merged
+
+SENTENCES = {"paper": 10, "flashrag": 2}
+
+
+@limited
+def ircot(
+    query: Query,
+    *,
+    k: Positive = 6,
+    paragraphs: Positive = 15,
+    sentences: Positive | None = None,
+    reader: Literal["cot", "direct"] = "cot",
+    variant: Literal["paper", "flashrag"] = "paper",
+    thought_tokens: Positive = 100,
+    reader_tokens: Positive = 256,
+    prompt_file: str | None = None,
+    max_calls: Positive = 15,
+) -> Plan[Answer]:
+    """Answer from the passages that the thoughts lead to.
+
+    Args:
+        k: Passages of each retrieval.
+        paragraphs: Passages kept, at most; ``flashrag`` keeps all.
+        sentences: Sentences of thought, at most; None is 10, and 2 for ``flashrag``.
+        reader: Whether the reader thinks aloud before it answers; ``flashrag`` has none.
+        variant: ``paper``, or what FlashRAG makes of it.
+        thought_tokens: Limit of tokens of a generation, of which the first sentence is kept.
+        reader_tokens: Limit of tokens of the reader.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
+        max_calls: Calls of the model, at most; beyond them it abstains.
+    """
+    wording, paper = wordings("ircot", prompt_file), variant == "paper"
+    most = paragraphs if paper else None
+    passages = merged([(yield from retrieve(query.text, k))], most)
+    thoughts: list[str] = []
+    notes = ["no answer in thoughts"]
+    while len(thoughts) < (sentences or SENTENCES[variant]):
+        prompt = wording["thought"].prompt(passages, reasoning=" ".join(thoughts), question=query.text)
+        reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
+        thought = first_sentence(reply) if paper else _to_full_stop(reply)
+        if not thought:
+            notes.append("blank thought")
+            break
+        thoughts.append(thought)
+        if states_answer(thought):
+            notes = []
+            break
+        new = yield from retrieve(thought, k)
+        passages = merged([passages, new], most) if paper else _worst_first([*passages, *new])
+    if not paper:
+        return final(answer_or_line(" ".join(thoughts)), _worst_first(passages)[::-1], notes)
+    prompt = wording[reader].prompt(passages, question=query.text)
+    reply = yield from generate(prompt, temperature=0.0, max_tokens=reader_tokens, stop=STOP)
+    if reader == "cot" and not states_answer(reply):
+        notes.append("answer unparsed")
+    return final(answer_or_line(reply), passages, notes)
+
+
+def _to_full_stop(reply: str) -> str:
+    """The reply up to its first full stop or line break, whatever stands before it."""
+    head, stop, _ = reply.strip().partition("\n")[0].partition(".")
+    return (head + stop).strip()
+
+
+def _worst_first(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Each passage once with its best score, in ascending order of the scores."""
+    best: dict[str, Passage] = {}
+    for passage in passages:
+        if passage.id not in best or passage.score > best[passage.id].score:
+            best[passage.id] = passage
+    return tuple(sorted(best.values(), key=lambda passage: passage.score))

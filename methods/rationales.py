@@ -1,0 +1,110 @@
+"""Reading what a model reasoned: its sentences, the answer it states, what several samples agree on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lm_eval_rag.harness.scoring.normalise import normalise
+
+ANSWER = re.compile(
+    r"\b(?:so\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+to\s+\w+\s+question)?\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE
+)
+END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
+BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
+SHORT_FORM = re.compile(  # what a full stop ends without ending the sentence
+    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|Gen|Col|Capt|Lt|Rev|Hon|Mt|ca|approx)"
+    r"|\b[A-Za-z](?:\.[A-Za-z])+)\.$"
+)
+
+
+def states_answer(text: str) -> bool:
+    """Whether a text says "the answer is ..." (or "answer: ...")."""
+    return answer_in(text) is not None
+
+
+def answer_in(text: str) -> str | None:
+    """What stands after the last "answer is", on its line and without a full stop at its end; None without one."""
+    parts = ANSWER.split(text)
+    lines = parts[-1].strip().splitlines() if len(parts) > 1 else []
+    return (lines[0].strip().rstrip('."*').strip() or None) if lines else None
+
+
+def answer_or_line(text: str) -> str:
+    """The stated answer; else the last line that is not blank; "" where there is none, or "the answer is" alone."""
+    return answer_in(text) or next((line for line in reversed(lines(text)) if ANSWER.sub("", line).strip(". ")), "")
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a list that a model wrote, without bullets, numbers and blank lines."""
+    bare = (BULLET.sub("", line.strip()).strip() for line in text.splitlines())
+    return [line for line in bare if line]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text in order. Initials, "Dr.", "U.S." and decimals do not end one; line breaks do."""
+    found: list[str] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        begin = 0
+        for end in END.finditer(line):
+            if end.end() < len(line) and SHORT_FORM.search(line[max(begin, end.end() - 12) : end.end()]):
+                continue
+            found.append(line[begin : end.end()].strip())
+            begin = end.end()
+        found.append(line[begin:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence; "" for a blank text."""
+    return next(iter(sentences(text)), "")
+
+
+def words(text: str) -> int:
+    """Number of words and signs, at least 1: the unit of our perplexities, which is the same for every model."""
+    return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
+
+
+def overlap(a: str, b: str) -> float:
+    """Share of words that two texts have in common (Dice coefficient of their bags of words), in [0, 1]."""
+    bags = [Counter(normalise(text).split()) for text in (a, b)]
+    total = sum(bags[0].values()) + sum(bags[1].values())
+    return 2 * sum((bags[0] & bags[1]).values()) / total if total else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """What several sampled rationales agree on (self-consistency, arXiv:2203.11171).
+
+    Args:
+        answer: The most frequent answer; of equally frequent ones the first; "" where no sample states one.
+        rationale: The first sample that states it, without its answer; the first sample where none does.
+        votes: How many samples state it.
+    """
+
+    answer: str
+    rationale: str
+    votes: int
+
+
+def consistency(replies: Sequence[str]) -> Consistency:
+    """The agreement of some samples; answers are compared in normal form."""
+    answers = [answer_in(reply) for reply in replies]
+    votes = Counter(normalise(answer) for answer in answers if answer)
+    if not votes:
+        return Consistency("", replies[0].strip() if replies else "", 0)
+    best, count = votes.most_common(1)[0]
+    chosen = next(i for i, answer in enumerate(answers) if answer and normalise(answer) == best)
+    return Consistency(str(answers[chosen]), rationale_of(replies[chosen]), count)
+
+
+def rationale_of(reply: str) -> str:
+    """The sentences of a reply before the one that states the answer."""
+    before: list[str] = []
+    for sentence in sentences(reply):
+        if states_answer(sentence):
+            break
+        before.append(sentence)
+    return " ".join(before)

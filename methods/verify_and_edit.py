@@ -1,0 +1,87 @@
+"""Verify-and-Edit: rationales whose answers disagree are corrected sentence by sentence (arXiv:2305.03268, section 3).
+
+Several chains of thought are sampled without documents. If the majority's answer has at least half of the votes, it is
+the answer. If not, the majority's rationale is edited: for each of its sentences the model writes a question to look
+up, and the answer from the passages retrieved for it takes the sentence's place. Each sentence is corrected by itself.
+The answer is then given anew from the edited rationale.
+
+Defaults: 5 samples at temperature 0.7, fewer than 3 votes (half of them, rounded up) lead to editing, 3 passages.
+
+``variant=official`` is the authors' code: it divides the votes by the number of samples and compares the share with 3,
+so that every rationale is edited, also where all samples agree.
+
+Departures: the wording of the prompts is ours, without worked examples; the run's retriever finds passages, where the
+paper takes the three best sentences of DrQA's, Wikipedia's or Google's results; of the majority's rationales the first
+is edited. Samples that state no answer have no vote (note ``answer unparsed``). A sentence stays where the model writes
+no question or no answer (note ``sentence not edited``).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lm_eval_rag.harness.core.asks import generate, retrieve, sample
+from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.retrieval.fusion import round_robin
+from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.rationales import answer_or_line, consistency, first_sentence, lines, sentences, states_answer
+from lm_eval_rag.methods.steps import STOP, abstention, final, limited
+
+
+@limited
+def verify_and_edit(
+    query: Query,
+    *,
+    k: Positive = 3,
+    samples: Positive = 5,
+    temperature: float = 0.7,
+    variant: Literal["paper", "official"] = "paper",
+    thought_tokens: Positive = 256,
+    step_tokens: Positive = 64,
+    prompt_file: str | None = None,
+    max_calls: Positive = 50,
+) -> Plan[Answer]:
+    """Answer by the majority, or by its rationale once it is edited.
+
+    Args:
+        k: Passages of each retrieval.
+        samples: Sampled rationales.
+        temperature: Of the samples; all else is greedy.
+        variant: What counts as agreement.
+        thought_tokens: Limit of tokens of a rationale.
+        step_tokens: Limit of tokens of a question to look up, of its answer, and of the last answer.
+        prompt_file: A TOML file with other prompts; it may leave out what it does not change.
+        max_calls: Calls of the model, at most; beyond them it abstains.
+    """
+    wording = wordings("verify_and_edit", prompt_file)
+    prompt = wording["rationale"].prompt(question=query.text)
+    replies = yield from sample(prompt, samples, temperature, max_tokens=thought_tokens, stop=STOP)
+    agreed = consistency(replies)
+    notes = [] if all(map(states_answer, replies)) else ["answer unparsed"]
+    if not _is_edited(agreed.votes, samples, variant):
+        return final(agreed.answer, (), notes)
+    lists, facts = [], []
+    for sentence in sentences(agreed.rationale):
+        prompt = wording["verify"].prompt(question=query.text, sentence=sentence)
+        question = next(
+            iter(lines((yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)))), ""
+        )
+        fact = ""
+        if question:
+            lists.append((yield from retrieve(question, k)))
+            prompt = wording["edit"].prompt(lists[-1], question=question)
+            fact = first_sentence((yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)))
+        notes += [] if fact else ["sentence not edited"]
+        facts.append(fact or sentence)
+    if not facts and not agreed.answer:
+        return abstention((), *notes, "no rationale")
+    prompt = wording["answer"].prompt(question=query.text, facts=facts)
+    reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
+    return final(answer_or_line(reply), round_robin(lists), notes)
+
+
+def _is_edited(votes: int, samples: int, variant: str) -> bool:
+    """Whether the agreement is too low: fewer votes than half of the samples, rounded up."""
+    half = (samples + 1) // 2
+    return votes / samples < half if variant == "official" else votes < half

@@ -1,0 +1,106 @@
+"""IRCoT: thoughts and retrievals in turn, the cap on passages, the reader; what FlashRAG makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.methods.ircot import ircot
+
+THOUGHT = "Dr. Ada Moss read Vale. It was long."
+
+
+def test_thoughts_and_retrievals_in_turn(play, documents):
+    played = play(
+        ircot,
+        [documents("a", "b"), THOUGHT, documents("b", "c"), "So the answer is Bo.",
+         "Bo wrote it. The answer is Bo Reed."],
+        k=2,
+    )  # fmt: skip
+    assert played.names == ["Retrieve", "thought", "Retrieve", "thought", "cot"]
+    assert played.queries[1] == "Dr. Ada Moss read Vale."  # the first sentence alone
+    first, second = played.prompts("thought")
+    assert first.endswith("Reasoning:") and second.endswith("Reasoning: Dr. Ada Moss read Vale.")
+    assert "Documents:\na\nb\nc\n" in second and "Documents:\na\nb\nc\n" in played.prompts("cot")[0]
+    assert "Dr. Ada" not in played.prompts("cot")[0]  # the reader sees the passages, not the thoughts
+    assert (played.answer.text, played.answer.notes) == ("Bo Reed", ())
+
+
+def test_ten_sentences_and_fifteen_passages(play, documents):
+    count = iter(range(1000))
+
+    def endless(name, ask):
+        if name == "Retrieve":
+            return documents(*(f"d{next(count)}" for _ in range(ask.k)))
+        return "The answer is x." if name == "cot" else f"Thought {next(count)}."
+
+    played = play(ircot, endless)
+    assert played.names.count("thought") == 10 and played.names.count("Retrieve") == 11
+    assert len(played.answer.passages) == 15 and played.prompts("cot")[0].count("\nd") == 15
+    assert [passage.id for passage in played.answer.passages[:4]] == ["d0", "d1", "d2", "d3"]
+    assert played.answer.notes == ("no answer in thoughts",)
+
+
+def test_a_blank_thought_ends_the_thoughts(play, documents):
+    played = play(ircot, [documents("a"), " \n", "The answer is x."])
+    assert played.names == ["Retrieve", "thought", "cot"]
+    assert played.answer.notes == ("no answer in thoughts", "blank thought")
+
+
+@pytest.mark.parametrize(("reader", "reply", "notes"), [("cot", "Vale", ("answer unparsed",)), ("direct", "Vale", ())])
+def test_readers(play, documents, reader, reply, notes):
+    played = play(ircot, [documents("a"), "The answer is b.", reply], reader=reader)
+    assert played.names[-1] == reader and (played.answer.text, played.answer.notes) == ("Vale", notes)
+
+
+def test_empty_retrieval_and_refusal(play, abstains):
+    played = play(ircot, [(), "Thought.", (), "The answer is x.", "I don't know"], sentences=2)
+    assert "Documents" not in played.prompts("cot")[0] and played.answer.abstained
+    over = play(ircot, lambda name, ask: () if name == "Retrieve" else "On and on.", max_calls=4)
+    assert abstains(over.answer, "max_calls reached") and over.calls == 4
+
+
+# --- as FlashRAG has it
+
+
+def scored(**scores: float) -> tuple[Passage, ...]:
+    return tuple(Passage(name, name, score) for name, score in scores.items())
+
+
+def test_flashrag_shows_the_worst_passage_first(play):
+    replies = [
+        scored(a=3.0, b=1.0),
+        "Ada read Vale.",
+        scored(c=2.0, b=0.5),
+        "So the answer is: Bo.",
+        "The answer is B.",
+    ]
+    official = play(ircot, replies[:-1], variant="flashrag", k=2)
+    assert "Documents:\nb\nc\na\n" in official.prompts("thought")[1]
+    paper = play(ircot, replies, k=2)
+    assert "Documents:\na\nb\nc\n" in paper.prompts("thought")[1]
+    assert [passage.id for passage in official.answer.passages] == ["a", "c", "b"]  # ours: best first for recall
+    assert official.answer.passages[2].score == 1.0  # the better of its two scores
+
+
+def test_flashrag_has_no_reader(play):
+    played = play(ircot, [scored(a=2.0, b=1.0), "So the answer is: Bo."], variant="flashrag")
+    assert played.names == ["Retrieve", "thought"] and played.answer.text == "Bo"
+    assert [passage.id for passage in played.answer.passages] == ["a", "b"]
+
+
+def test_flashrag_stops_at_any_full_stop(play):
+    replies = [scored(a=1.0), THOUGHT, scored(a=1.0)]
+    assert play(ircot, replies, variant="flashrag", sentences=1).queries[1] == "Dr."
+    assert play(ircot, [*replies, "x"], sentences=1, reader="direct").queries[1] == "Dr. Ada Moss read Vale."
+
+
+@pytest.mark.parametrize(("sentences", "thoughts"), [(None, 2), (5, 5)])
+def test_flashrag_thinks_twice_or_five_times(play, documents, sentences, thoughts):
+    def endless(name, ask):
+        return documents(*(f"{ask.text[-9:]}{i}" for i in range(ask.k))) if name == "Retrieve" else "No end"
+
+    given = {} if sentences is None else {"sentences": sentences}
+    played = play(ircot, endless, variant="flashrag", k=20, **given)
+    assert played.names.count("thought") == thoughts and len(played.answer.passages) > 15  # all are kept
+    assert played.answer.text == "No end No end" if thoughts == 2 else played.answer.text.endswith("No end")

@@ -1,0 +1,84 @@
+"""Verify-and-Edit: agreement decides what is edited; each sentence by itself; the code that edits everything."""
+
+from __future__ import annotations
+
+import pytest
+
+from lm_eval_rag.methods.verify_and_edit import verify_and_edit
+
+QUESTION = "Who wrote the book that Ada Moss read?"
+
+
+def votes(*answers: str) -> tuple[str, ...]:
+    return tuple(f"Ada read Vale. {a} wrote it. So the answer is {a}." for a in answers)
+
+
+def test_agreement_is_the_answer(play):
+    played = play(verify_and_edit, [votes("Bo", "Cy", "Bo", "the bo!", "Di")])
+    assert played.names == ["rationale"] and (played.answer.text, played.answer.notes) == ("Bo", ())
+    assert played.answer.passages == () and (played.asks[0][1].n, played.asks[0][1].temperature) == (5, 0.7)
+    assert "Documents" not in played.prompts("rationale")[0]
+
+
+def test_disagreement_is_edited_sentence_by_sentence(play, documents):
+    played = play(
+        verify_and_edit,
+        [votes("Bo", "Cy", "Bo", "Di", "Ed"), "What did Ada Moss read?\nx", documents("a", "b"), "She read Moor. Yes.",
+         "- Who wrote Vale?", documents("c"), "Cy Reed wrote Vale.", "Cy Reed"],
+        k=2,
+    )  # fmt: skip
+    assert played.names == ["rationale", *["verify", "Retrieve", "edit"] * 2, "answer"]
+    assert played.queries == ["What did Ada Moss read?", "Who wrote Vale?"]
+    assert "Sentence: Ada read Vale.\n" in played.prompts("verify")[0]
+    assert "Sentence: Bo wrote it.\n" in played.prompts("verify")[1]
+    assert "Moor" not in played.prompts("verify")[1]  # alone, not in sequence
+    assert "Documents:\na\nb\nQuestion: What did Ada Moss read?" in played.prompts("edit")[0]
+    assert "Facts:\n1. She read Moor.\n2. Cy Reed wrote Vale.\nAnswer:" in played.prompts("answer")[0]
+    assert (played.answer.text, played.answer.notes) == ("Cy Reed", ())
+    assert [passage.id for passage in played.answer.passages] == ["a", "c", "b"]
+
+
+EDITING = ["What?", (), "Fact.", "Who?", (), "Fact.", "Cy"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "paper", "official"),
+    [
+        (("Bo", "Bo", "Bo", "Bo", "Bo"), False, True),
+        (("Bo", "Bo", "Bo", "Cy", "Di"), False, True),
+        (("Bo", "Bo", "Cy", "Cy", "Di"), True, True),
+    ],
+)
+def test_the_authors_code_edits_everything(play, answers, paper, official):
+    """5 / 5 = 1 is below 3."""
+    for variant, edited in (("paper", paper), ("official", official)):
+        played = play(verify_and_edit, [votes(*answers), *(EDITING if edited else [])], variant=variant)
+        assert ("verify" in played.names) == edited, variant
+        assert played.answer.text == ("Cy" if edited else "Bo")
+
+
+@pytest.mark.parametrize(("samples", "count", "edited"), [(1, 1, False), (4, 2, False), (4, 1, True), (7, 3, True)])
+def test_half_of_the_samples_rounded_up(play, samples, count, edited):
+    answers = ["Bo"] * count + [f"X{i}" for i in range(samples - count)]
+    played = play(verify_and_edit, [votes(*answers), *(EDITING if edited else [])], samples=samples)
+    assert ("verify" in played.names) == edited
+
+
+def test_malformed_samples_have_no_vote(play, documents, abstains):
+    played = play(verify_and_edit, [("Ada read it.", "No idea.", "", "", "x"), "What?", documents("a"), " ", "Cy"])
+    assert played.answer.notes == ("answer unparsed", "sentence not edited") and played.answer.text == "Cy"
+    assert "1. Ada read it." in played.prompts("answer")[0]  # the sentence stays
+    assert abstains(play(verify_and_edit, [("",) * 5]).answer, "no rationale")
+    stays = play(verify_and_edit, [votes("A", "B", "C", "D", "E"), "", "", "I don't know"])
+    assert stays.names == ["rationale", "verify", "verify", "answer"] and stays.answer.abstained
+
+
+def test_a_bare_answer_without_rationale_is_asked_for_again(play):
+    played = play(verify_and_edit, [("The answer is A.", "x", "y", "z", "v"), "B"])
+    assert played.names == ["rationale", "answer"] and played.answer.text == "B"
+
+
+def test_it_abstains_at_its_limit(play, documents, abstains):
+    long = "One. Two. Three. Four. " * 20
+    played = play(verify_and_edit, lambda name, ask: documents(ask.text) if name == "Retrieve" else long, max_calls=12)
+    assert abstains(played.answer, "max_calls reached") and played.calls == 12
