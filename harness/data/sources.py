@@ -1,8 +1,13 @@
 """Upstream data files, from a local mirror if possible, else from the pinned public URL; the sha256 is always checked.
 
 A manifest is a TOML file with one table per file: ``repository``, ``commit``, ``repository_path``, ``sha256``,
-``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS.
+``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS. ``host`` says where
+the file is: ``github`` (default), ``hub`` (a dataset on the Hugging Face Hub, or on ``HF_ENDPOINT``), or ``web``, where
+``repository_path`` is the whole address. ``bytes = 0`` means that nobody recorded the size.
 A file that fails its check is neither returned nor kept.
+
+``sha256 = "UNVERIFIED"`` means that nobody could check the file when the manifest was written. Such a file is
+downloaded once, with a warning. Its hash is recorded beside it, and a later change of the file is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import urllib.request
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, get_args
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir
@@ -27,8 +32,11 @@ logger = logging.getLogger(__name__)
 
 HOST = "https://raw.githubusercontent.com"
 LFS_HOST = "https://github.com"  # HOST serves only the pointer files of Git LFS
+HUB = "https://huggingface.co"
+UNVERIFIED = "UNVERIFIED"
 TIMEOUT = 60.0  # seconds without a byte from the server
 PIECE = 1 << 20  # bytes
+Host = Literal["github", "hub", "web"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +45,15 @@ class Source:
 
     Args:
         path: Path in the mirror and in the cache, such as ``icews14/train.txt``.
-        repository: ``owner/name`` on GitHub.
-        commit: The pinned commit.
-        repository_path: Path in the repository.
-        sha256: Hash of the content, in hexadecimal.
-        bytes: Length of the content.
+        repository: ``owner/name`` on the host; for ``web``, who publishes the file.
+        commit: The pinned commit; on the Hub, the revision; for ``web``, the release.
+        repository_path: Path in the repository; for ``web``, the whole address.
+        sha256: Hash of the content, in hexadecimal, or ``UNVERIFIED``.
+        bytes: Length of the content; 0 if unknown.
         licence: Licence of the data or of the repository.
         terms: Further terms of use.
         lfs: Whether the repository keeps the file in Git LFS.
+        host: Where the repository is.
     """
 
     path: str
@@ -56,11 +65,22 @@ class Source:
     licence: str
     terms: str
     lfs: bool = False
+    host: Host = "github"
+
+    @property
+    def verified(self) -> bool:
+        """Whether the manifest has the hash of the content."""
+        return self.sha256 != UNVERIFIED
 
     @property
     def url(self) -> str:
         """The pinned public address."""
+        if self.host == "web":
+            return self.repository_path
         path = urllib.parse.quote(self.repository_path)
+        if self.host == "hub":
+            endpoint = (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+            return f"{endpoint}/datasets/{self.repository}/resolve/{self.commit}/{path}"
         if self.lfs:
             return f"{LFS_HOST}/{self.repository}/raw/{self.commit}/{path}"
         return f"{HOST}/{self.repository}/{self.commit}/{path}"
@@ -81,6 +101,10 @@ def read_manifest(manifest: Traversable) -> dict[str, Source]:
     for path, table in tables.items():
         if not isinstance(table, dict) or not needed <= set(table) <= allowed:
             raise UserError(f"The manifest {manifest}, entry {path!r}, must hold exactly: {', '.join(sorted(needed))}.")
+        if table.get("host", "github") not in get_args(Host):
+            raise UserError(
+                f"The manifest {manifest}, entry {path!r}: host must be one of {', '.join(get_args(Host))}."
+            )
     return {path: Source(path=path, **table) for path, table in tables.items()}
 
 
@@ -93,13 +117,53 @@ def fetch(source: Source) -> Path:
     mirror = mirror_dir()
     if mirror is not None and (mirrored := mirror / source.path).is_file():
         if _is_right(mirrored, source):
+            _warn_unverified(source, mirrored)
             return mirrored
         raise _unavailable(source, f"the mirror's {mirrored} has different content ({_measured(mirrored)})")
-    cached = cache_dir() / "sources" / source.sha256[:16] / Path(source.path).name
+    cached = _cached(source)
     if cached.is_file() and _is_right(cached, source):
         return cached
     _download(source, cached)
+    _warn_unverified(source, cached)
     return cached
+
+
+def sha256_of(source: Source) -> str:
+    """The hash of a source's content: the pinned one, or that of the fetched file if the manifest has none.
+
+    Raises:
+        UserError: As :func:`fetch`.
+    """
+    return source.sha256 if source.verified else _digest(fetch(source))
+
+
+def _cached(source: Source) -> Path:
+    """Where a download is kept: a folder named by the content's hash, or by the address where the hash is unknown."""
+    place = f"{source.host} {source.repository} {source.commit} {source.repository_path}"
+    key = source.sha256 if source.verified else hashlib.sha256(place.encode()).hexdigest()
+    return cache_dir() / "sources" / key[:16] / Path(source.path).name
+
+
+def _recorded(path: Path) -> Path:
+    """The file that records the hash of an unverified download."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _record(source: Source, path: Path, record: Path) -> None:
+    """Record the hash of an unverified download; refuse one that differs from what was recorded before."""
+    if not record.is_file():
+        record.write_text(_digest(path), encoding="ascii")
+    elif record.read_text(encoding="ascii") != _digest(path):
+        raise _unavailable(
+            source, f"the server's file has changed since {record} was written; delete that to accept it"
+        )
+
+
+def _warn_unverified(source: Source, path: Path) -> None:
+    if not source.verified:
+        logger.warning(
+            "%s is UNVERIFIED: nobody has checked it. The file %s has %s.", source.path, path, _measured(path)
+        )
 
 
 def _download(source: Source, target: Path) -> None:
@@ -119,10 +183,12 @@ def _keep(source: Source, response: BinaryIO, target: Path) -> None:
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            while file.tell() <= source.bytes and (piece := response.read(PIECE)):
+            while (not source.bytes or file.tell() <= source.bytes) and (piece := response.read(PIECE)):
                 file.write(piece)
         if not _is_right(partial, source):
             raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
+        if not source.verified:
+            _record(source, partial, _recorded(target))
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -134,7 +200,12 @@ def _digest(path: Path) -> str:
 
 
 def _is_right(path: Path, source: Source) -> bool:
-    return path.stat().st_size == source.bytes and _digest(path) == source.sha256
+    if source.bytes and path.stat().st_size != source.bytes:
+        return False
+    if source.verified:
+        return _digest(path) == source.sha256
+    recorded = _recorded(path)
+    return not recorded.is_file() or _digest(path) == recorded.read_text(encoding="ascii")
 
 
 def _measured(path: Path) -> str:
@@ -144,7 +215,7 @@ def _measured(path: Path) -> str:
 def _unavailable(source: Source, reason: str) -> UserError:
     mirror = mirror_dir()
     return UserError(
-        f"The source file {source.path} is not available: {reason}. Needed: {source.bytes} bytes, sha256 "
-        f"{source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
+        f"The source file {source.path} is not available: {reason}. Needed: {source.bytes or 'unknown'} bytes, "
+        f"sha256 {source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
         f"{mirror or 'not set'}) to a folder that contains {source.path}."
     )
