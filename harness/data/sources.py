@@ -3,7 +3,9 @@
 A manifest is a TOML file with one table per file: ``repository``, ``commit``, ``repository_path``, ``sha256``,
 ``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS. ``host`` says where
 the file is: ``github`` (default), ``hub`` (a dataset on the Hugging Face Hub, or on ``HF_ENDPOINT``), or ``web``, where
-``repository_path`` is the whole address. ``bytes = 0`` means that nobody recorded the size.
+``repository_path`` is the whole address. A file that was derived from public ones and is not published itself has the
+host ``mirror``: it is read from ``LM_EVAL_RAG_MIRROR`` alone. ``gzip = true`` if the public file is gzipped; then size
+and hash are those of the unpacked file. ``bytes = 0`` means that nobody recorded the size.
 A file that fails its check is neither returned nor kept.
 
 ``sha256 = "UNVERIFIED"`` means that nobody could check the file when the manifest was written. Such a file is
@@ -12,6 +14,7 @@ downloaded once, with a warning. Its hash is recorded beside it, and a later cha
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import logging
@@ -20,6 +23,7 @@ import tempfile
 import tomllib
 import urllib.parse
 import urllib.request
+import zlib
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -36,7 +40,7 @@ HUB = "https://huggingface.co"
 UNVERIFIED = "UNVERIFIED"
 TIMEOUT = 60.0  # seconds without a byte from the server
 PIECE = 1 << 20  # bytes
-Host = Literal["github", "hub", "web"]
+Host = Literal["github", "hub", "web", "mirror"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Source:
         terms: Further terms of use.
         lfs: Whether the repository keeps the file in Git LFS.
         host: Where the repository is.
+        gzip: Whether the public file is gzipped.
     """
 
     path: str
@@ -66,6 +71,7 @@ class Source:
     terms: str
     lfs: bool = False
     host: Host = "github"
+    gzip: bool = False
 
     @property
     def verified(self) -> bool:
@@ -74,7 +80,9 @@ class Source:
 
     @property
     def url(self) -> str:
-        """The pinned public address."""
+        """The pinned public address; for a file that is not published, the repositories that it was derived from."""
+        if self.host == "mirror":
+            return f"{LFS_HOST}/{self.repository}"
         if self.host == "web":
             return self.repository_path
         path = urllib.parse.quote(self.repository_path)
@@ -168,15 +176,17 @@ def _warn_unverified(source: Source, path: Path) -> None:
 
 def _download(source: Source, target: Path) -> None:
     """Download into a temporary file beside ``target``, check it, then rename it."""
+    if source.host == "mirror":
+        raise _unavailable(source, "it was derived from public files and is not published, so only a mirror has it")
     logger.info("fetching %s from %s", source.path, source.url)
     try:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
-            _keep(source, response, target)
-    except (OSError, http.client.HTTPException) as error:
+            _keep(source, gzip.GzipFile(fileobj=response) if source.gzip else response, target)
+    except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
         raise _unavailable(source, f"it is in no local mirror and its download failed ({error})") from None
 
 
-def _keep(source: Source, response: BinaryIO, target: Path) -> None:
+def _keep(source: Source, response: BinaryIO | gzip.GzipFile, target: Path) -> None:
     """Write the response in pieces, because a file may be larger than memory; stop once it is too long."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")

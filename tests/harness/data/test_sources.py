@@ -1,5 +1,6 @@
 """Sources come from the mirror, the cache or the network, and are never handed out unchecked."""
 
+import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -133,6 +134,7 @@ def assert_teaches(error: UserError) -> None:
         ("hub", "", "https://huggingface.co/datasets/owner/name/resolve/c0ffee/data/my%20graph/train.txt"),
         ("hub", "http://hub.local/", "http://hub.local/datasets/owner/name/resolve/c0ffee/data/my%20graph/train.txt"),
         ("web", "", "data/my graph/train.txt"),
+        ("mirror", "", "https://github.com/owner/name"),
     ],
 )
 def test_other_hosts(host: str, endpoint: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +176,27 @@ def test_two_unverified_files_of_one_name_are_kept_apart(served: Path) -> None:
     beside.parent.mkdir(parents=True)
     beside.write_bytes(b"other")
     assert fetch(UNCHECKED) != fetch(other) and fetch(other).read_bytes() == b"other"
+
+
+def test_a_derived_file_is_in_the_mirror_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derived = replace(SOURCE, host="mirror")
+    with pytest.raises(UserError, match="only a mirror has it"):
+        fetch(derived)
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path))
+    (tmp_path / "graph").mkdir()
+    (tmp_path / SOURCE.path).write_bytes(CONTENT)
+    assert fetch(derived).read_bytes() == CONTENT
+
+
+def test_a_gzipped_file_is_checked_unpacked(served: Path, cache_folder: Path) -> None:
+    served.write_bytes(gzip.compress(CONTENT))
+    assert fetch(replace(SOURCE, gzip=True)).read_bytes() == CONTENT
+    fetch(SOURCE).unlink()
+    for content in (gzip.compress(CONTENT)[:-6], CONTENT, gzip.compress(CONTENT.swapcase())):
+        served.write_bytes(content)
+        with pytest.raises(UserError, match=r"different content|download failed"):
+            fetch(replace(SOURCE, gzip=True))
+    assert files_in(cache_folder) == []
 
 
 ENTRY = '["a.txt"]\nrepository = "o/n"\ncommit = "c"\nrepository_path = "a.txt"\nlicence = "CC0"\nterms = "none"\n'
