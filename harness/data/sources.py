@@ -43,6 +43,10 @@ PIECE = 1 << 20  # bytes
 Host = Literal["github", "hub", "web", "mirror"]
 
 
+class UnavailableError(UserError):
+    """A source file is in no mirror and cannot be downloaded, or it is not the pinned one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One upstream file.
@@ -222,9 +226,9 @@ def _measured(path: Path) -> str:
     return f"{path.stat().st_size} bytes, sha256 {_digest(path)}"
 
 
-def _unavailable(source: Source, reason: str) -> UserError:
+def _unavailable(source: Source, reason: str) -> UnavailableError:
     mirror = mirror_dir()
-    return UserError(
+    return UnavailableError(
         f"The source file {source.path} is not available: {reason}. Needed: {source.bytes or 'unknown'} bytes, "
         f"sha256 {source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
         f"{mirror or 'not set'}) to a folder that contains {source.path}."

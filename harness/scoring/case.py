@@ -9,6 +9,7 @@ from typing import Any
 
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.harness.scoring.official import Official, read_official
+from lm_eval_rag.harness.scoring.squad import CLOSED
 from lm_eval_rag.harness.scoring.verdict import Verdict, read_verdict
 
 DONT_KNOW = "i don't know"
@@ -46,6 +47,13 @@ class Case:
     def normal_answer(self) -> str:
         """The answer in normal form."""
         return normalise(self.answer)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gold answer is a label, or yes or no: then no document states it. Only of official scores."""
+        if self.official is None:
+            return False
+        return self.official.family == "fever" or not CLOSED.isdisjoint(self.golds)
 
     @cached_property
     def missing(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.data.folders import CARD, content_folder
 from lm_eval_rag.harness.data.page_store import SEPARATOR
-from lm_eval_rag.harness.data.sources import fetch
+from lm_eval_rag.harness.data.sources import UnavailableError, fetch
 from lm_eval_rag.tasks.wikipedia import card
 from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, manifest, sources_of
 from lm_eval_rag.tasks.wikipedia.leaks import LeakCheck
@@ -24,6 +24,7 @@ from lm_eval_rag.tasks.wikipedia.records import Question, checked_questions
 from lm_eval_rag.tasks.wikipedia.specs import Choice, choice_of, task_of
 
 log = logging.getLogger(__name__)
+MIRROR = "mirror"  # the choice that needs small public files alone
 VERSION = 1  # part of the folder's hash; increase it when the built data change
 
 
@@ -38,6 +39,18 @@ def build(task: str, *, corpus: str | None = None) -> str:
         UserError: Unknown task or corpus, an unavailable or malformed source, or a damaged folder.
     """
     name, choice = choice_of(task, corpus)
+    try:
+        return _build(task, name, choice)
+    except UnavailableError as error:
+        if MIRROR not in task_of(task).choices or name == MIRROR:
+            raise
+        raise UnavailableError(
+            f"{error} Without that file, {task} can be asked over the passages of the small public files, which is "
+            f'another task with other numbers: --metadata \'{{"corpus": "{MIRROR}"}}\'.'
+        ) from None
+
+
+def _build(task: str, name: str, choice: Choice) -> str:
     spec, corpus_id, about = task_of(task), build_corpus(choice.corpus), sources_of(choice.files)
     hashes = {path: one["sha256"] for path, one in about.items()}
     inputs = {"task": task, "version": VERSION, "choice": name, "corpus": corpus_id, "sources": hashes}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,6 +202,64 @@ def test_other_tasks_have_no_official_score() -> None:
     doc = {"answers": ["Paris"], "gold": ["Paris"], "facts": [["Paris", 0]]}
     rag = {"passages": [{"id": "Paris", "text": "Paris"}], "k": 5, "evidence": [["Paris", 0]]}
     assert not set(OFFICIAL) & set(score(doc, "Paris", rag))
+
+
+def test_no_document_states_a_label_or_yes() -> None:
+    rag = {"passages": [{"id": "a", "text": "yes, it supports that"}], "k": 5}
+    for doc in ({"scoring": "fever", "answers": ["SUPPORTS"]}, {"scoring": "hotpotqa", "answers": ["yes"]}):
+        assert not {"recall@1", "recall@5_contains", "mrr", "attributed"} & set(score(doc, doc["answers"][0], rag))
+    assert {"recall@1", "mrr", "attributed"} <= set(score({"answers": ["yes"]}, "yes", rag))
+    assert {"recall@1", "mrr"} <= set(score({"scoring": "hotpotqa", "answers": ["Paris"]}, "yes", rag))
+
+
+def mirror_items() -> Iterator[Doc]:
+    """The items of the mirror's files, as documents."""
+    from lm_eval_rag.harness.data.sources import fetch
+    from lm_eval_rag.tasks.wikipedia.corpus_build import manifest
+    from lm_eval_rag.tasks.wikipedia.specs import TASKS
+
+    for task, choice in (("hotpotqa_200", "pooled"), ("hotpotqa_train_100", "pooled"), ("musique_train_100", "pooled"),
+                         ("fever", "pages"), ("rag_nq", "mirror"), ("bamboogle", "mirror")):  # fmt: skip
+        one = TASKS[task].choices[choice]
+        for question in one.read([fetch(manifest()[file]) for file in one.files]):
+            fields = (question.facts, question.gold, question.evidence_sets)
+            facts, gold, sets = (None if field is None else [*map(_listed, field)] for field in fields)
+            yield {"scoring": TASKS[task].scoring, "answers": list(question.answers), "facts": facts, "gold": gold,
+                   "evidence_sets": sets, "triples": None}  # fmt: skip
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def test_the_mirrors_items_score_as_their_formulas(mirror: Path | None) -> None:
+    """Gold predictions, half of them, and those of another item."""
+    from lm_eval_rag.harness.data.sources import UnavailableError
+
+    try:
+        rng, docs = random.Random(1), list(mirror_items())
+    except UnavailableError as error:
+        pytest.skip(f"needs files that only a mirror has: {error}")
+    assert Counter(doc["scoring"] for doc in docs) == {
+        "fever": 9999, "open_domain": 3735, "hotpotqa": 300, "musique": 100,
+    }  # fmt: skip
+    docs = rng.sample(docs, 4000)
+    long = sum(min(map(len, doc["evidence_sets"] or [[]])) > 5 for doc in docs)
+    best: Counter[str] = Counter()
+    for doc, other in zip(docs, rng.sample(docs, len(docs)), strict=True):
+        smallest = min(doc["evidence_sets"] or [[]], key=len)
+        gold = doc["facts"] or smallest or [[id, 0] for id in doc["gold"] or []]
+        evidence = rng.choice([gold, gold[:1], [*gold, ["elsewhere", 0]], (other["facts"] or [])[:2]])
+        answer = rng.choice([doc["answers"][0], other["answers"][0], f"{doc['answers'][-1]} indeed"])
+        rag = {"passages": None, "k": 0, "evidence": evidence}
+        wanted, scores = FAMILIES[doc["scoring"]](doc, answer, rag), score(doc, answer, rag)
+        assert {name: scores[name] for name in OFFICIAL if name in scores} == pytest.approx(wanted), (doc, answer)
+        perfect = score(doc, doc["answers"][0], {**rag, "evidence": gold})
+        best.update({f"{name}!": value == 1.0 for name, value in perfect.items() if name in OFFICIAL})
+        best.update(name for name in perfect if name in OFFICIAL)
+    beyond = {"fever_score", "fever_recall", "fever_f1"}  # a claim may need more than five sentences
+    for name in (name for name in OFFICIAL if best[name]):
+        assert best[name] - best[f"{name}!"] == (long if name in beyond else 0), name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
