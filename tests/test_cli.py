@@ -61,6 +61,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["build", "ruleqa_f", "--corpus", "train_valid"], "not for ruleqa_f, whose documents"),
         (["build", "ruleqa", "--corpus", "train_valid"], "not for ruleqa_f, ruleqa_n, whose documents"),
         (["build", "ruleqa_i_fresh", "ruleqa_demo", "--corpus", "train_valid"], "not for ruleqa_demo, whose"),
+        (["build", "bamboogle", "--corpus", "poled"], "Allowed: mirror, wiki18_100w"),
+        (["build", "ruleqa_f", "bamboogle", "--corpus", "mirror"], "Unknown corpus 'mirror'"),
         (["report", "nowhere"], "nowhere"),
         (["rescore", "nowhere"], "nowhere"),
     ],
@@ -91,6 +93,18 @@ def test_build_with_the_validation_facts(capsys: pytest.CaptureFixture[str], mir
         sizes[corpus] = pl.read_parquet(folder / "corpus.parquet").height
         assert json.loads((folder / "meta.json").read_text())["parameters"]["corpus"] == corpus
     assert sizes == {"train": 63685, "train_valid": 77508}
+
+
+def test_build_over_a_corpus(capsys: pytest.CaptureFixture[str], mirror: Path | None, cache: Path) -> None:
+    assert cli.main(["build", "musique_train_100", "musique_train_100_pooled", "--corpus", "own"]) == 2
+    assert "Unknown corpus 'own'" in capsys.readouterr().err
+    assert cli.main(["build", "musique_train_100", "musique_train_100_pooled"]) == 0
+    questions, corpus = (Path(line) for line in capsys.readouterr().out.splitlines())
+    meta = json.loads((questions / "meta.json").read_text())
+    assert (meta["choice"], cache / meta["corpus"]) == ("pooled", corpus)
+    assert cli.main(["build", "musique_train_100", "--corpus", "own"]) == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert json.loads((folder / "meta.json").read_text())["corpus"] == meta["corpus"] and folder != questions
 
 
 def test_ruleqa_is_all_five_sets() -> None:

@@ -17,6 +17,7 @@ from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Passage, Query, Step, WebPage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.data.own_passages import OwnPassages, has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.retrieval import Retriever, make_retriever
 from lm_eval_rag.harness.rules.bank import RuleBank
@@ -44,6 +45,7 @@ class Corpora:
     _retrievers: dict[str, Retriever] = field(default_factory=dict)
     _banks: dict[str, RuleBank] = field(default_factory=dict)
     _fingerprints: dict[str, str] = field(default_factory=dict)  # of the retrievers that were used
+    _own: dict[str, OwnPassages | None] = field(default_factory=dict)
 
     def corpus(self, query: Query) -> Corpus:
         """The corpus that a query is asked over; empty if it comes with pages of which none has text."""
@@ -62,17 +64,28 @@ class Corpora:
 
     def pages(self, query: Query) -> tuple[WebPage, ...]:
         """The pages that come with a query; () where a corpus was given in their place, or it comes without."""
-        own = self.given is None and query.corpus is not None and split_id(query.corpus)[1] is not None
-        return self.reading.pages(query.corpus) if own and query.corpus else ()
+        if self.given is not None or query.corpus is None:
+            return ()
+        folder, question = split_id(query.corpus)
+        return self.reading.pages(query.corpus) if question is not None and self._passages(folder) is None else ()
 
     def _open(self, id: str) -> Corpus:
-        """A built corpus, or the chunks of a question's pages; those of its kind that were not used long are closed."""
-        own = split_id(id)[1] is not None
-        alike = [known for known in self._corpora if (split_id(known)[1] is not None) == own]
-        for old in alike[: 1 - (OWN if own else BUILT)]:
+        """A built corpus, a question's own passages or chunks; those of its kind that were not used long are closed."""
+        folder, question = split_id(id)
+        alike = [known for known in self._corpora if (split_id(known)[1] is None) == (question is None)]
+        for old in alike[: 1 - (BUILT if question is None else OWN)]:
             for opened in (self._corpora, self._retrievers, self._banks):
                 opened.pop(old, None)
-        return self.reading.corpus(id) if own else open_corpus(id)
+        if question is None:
+            return open_corpus(id)
+        own = self._passages(folder)
+        return self.reading.corpus(id) if own is None else own.corpus(question)
+
+    def _passages(self, folder: str) -> OwnPassages | None:
+        """The passages of a folder's questions; None if its questions come with pages."""
+        if folder not in self._own:
+            self._own[folder] = OwnPassages(folder) if has_own_passages(folder) else None
+        return self._own[folder]
 
     def retriever_of(self, corpus: Corpus) -> Retriever:
         """The retriever over a corpus; its index is built or opened here."""

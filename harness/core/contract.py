@@ -107,6 +107,18 @@ def check_answer(method: Callable[..., Any], answer: Any) -> None:
                 f"Method {name!r} returns an Answer whose {field} hold {_shown(wrong[0])}. Give a tuple of "
                 f"{kind.__name__}."
             )
+    for field, items, types in (("evidence", answer.evidence, (str, int)), ("triples", answer.triples, (str,) * 3)):
+        wrong = [] if items is None else [items] if not isinstance(items, tuple | list) else _not_of(items, types)
+        if wrong:
+            raise UserError(
+                f"Method {name!r} returns an Answer whose {field} hold {_shown(wrong[0])}. Give a tuple of "
+                f"({', '.join(kind.__name__ for kind in types)}), or None if the method predicts no {field}."
+            )
+
+
+def _not_of(items: Iterable[Any], types: tuple[type, ...]) -> list[Any]:
+    """The items that are no tuples of exactly these types."""
+    return [one for one in items if not isinstance(one, tuple | list) or tuple(map(type, one)) != types]
 
 
 def check_error(method: Callable[..., Any], error: AttributeError | TypeError) -> None:

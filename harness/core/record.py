@@ -32,7 +32,8 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
-    for a method that uses no rules. ``cost`` is in US dollars, where ``prices`` are known.
+    for a method that uses no rules. ``evidence`` and ``triples`` are there if the method predicts them. ``cost`` is in
+    US dollars, where ``prices`` are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -62,9 +63,16 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "seconds": round(sum(step.seconds for step in trace.steps), 6),
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
         "journalled": sum(step.journalled for step in trace.steps),
+        **_predicted(answer),
         **_how_it_ended(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
+
+
+def _predicted(answer: Answer) -> dict[str, Any]:
+    """The predicted evidence and triples as lists; nothing if the method does not predict them."""
+    predicted = {"evidence": answer.evidence, "triples": answer.triples}
+    return {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
 
 
 def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:

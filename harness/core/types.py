@@ -115,6 +115,11 @@ class Answer:
         rules: The rules that guided it, which may be none; None for a method that goes by none.
         abstained: True when the method declined to answer.
         notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
+        evidence: The sentences that support the answer, best first: (passage id, index of the sentence from 0). The
+            title of a passage may stand for its id. () if the method predicts that there are none, None if it does not
+            predict evidence; then supporting facts are not scored.
+        triples: The facts (subject, relation, object) that lead to the answer, as 2WikiMultihopQA asks for; None if
+            the method does not predict any.
     """
 
     text: str
@@ -122,6 +127,8 @@ class Answer:
     rules: tuple[Rule, ...] | None = None
     abstained: bool = False
     notes: tuple[str, ...] = ()
+    evidence: tuple[tuple[str, int], ...] | None = None
+    triples: tuple[tuple[str, str, str], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

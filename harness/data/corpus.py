@@ -119,6 +119,15 @@ class Corpus:
         id, text, time, source, fact = self._read[row]
         return Passage(id, text, score, time, source, fact)
 
+    def part(self, rows: Sequence[int], id: str) -> Corpus:
+        """A corpus of some of the documents, in the order of ``rows``, without rules and examples."""
+        import pyarrow as pa
+
+        table = pa.table({name: column.take(pa.array(rows, pa.int64())) for name, column in self._columns.items()})
+        sources = [self._sources[row] for row in rows] if self._sources else [self.id] * len(rows)
+        fingerprint = hashlib.sha256(json.dumps([self.fingerprint, list(rows)]).encode()).hexdigest()[:16]
+        return Corpus(table, id=id, fingerprint=fingerprint, sources=sources, empty=True)
+
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
         return self._rules

@@ -1,12 +1,20 @@
 """Upstream data files, from a local mirror if possible, else from the pinned public URL; the sha256 is always checked.
 
 A manifest is a TOML file with one table per file: ``repository``, ``commit``, ``repository_path``, ``sha256``,
-``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS.
+``bytes``, ``licence`` and ``terms``; ``lfs = true`` if the repository keeps the file in Git LFS. ``host`` says where
+the file is: ``github`` (default), ``hub`` (a dataset on the Hugging Face Hub, or on ``HF_ENDPOINT``), or ``web``, where
+``repository_path`` is the whole address. A file that was derived from public ones and is not published itself has the
+host ``mirror``: it is read from ``LM_EVAL_RAG_MIRROR`` alone. ``gzip = true`` if the public file is gzipped; then size
+and hash are those of the unpacked file. ``bytes = 0`` means that nobody recorded the size.
 A file that fails its check is neither returned nor kept.
+
+``sha256 = "UNVERIFIED"`` means that nobody could check the file when the manifest was written. Such a file is
+downloaded once, with a warning. Its hash is recorded beside it, and a later change of the file is an error.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import logging
@@ -15,10 +23,11 @@ import tempfile
 import tomllib
 import urllib.parse
 import urllib.request
+import zlib
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, get_args
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir, storing
@@ -28,8 +37,15 @@ logger = logging.getLogger(__name__)
 
 HOST = "https://raw.githubusercontent.com"
 LFS_HOST = "https://github.com"  # HOST serves only the pointer files of Git LFS
+HUB = "https://huggingface.co"
+UNVERIFIED = "UNVERIFIED"
 TIMEOUT = 60.0  # seconds without a byte from the server
 PIECE = 1 << 20  # bytes
+Host = Literal["github", "hub", "web", "mirror"]
+
+
+class UnavailableError(UserError):
+    """A source file is in no mirror and cannot be downloaded, or it is not the pinned one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +54,16 @@ class Source:
 
     Args:
         path: Path in the mirror and in the cache, such as ``icews14/train.txt``.
-        repository: ``owner/name`` on GitHub.
-        commit: The pinned commit.
-        repository_path: Path in the repository.
-        sha256: Hash of the content, in hexadecimal.
-        bytes: Length of the content.
+        repository: ``owner/name`` on the host; for ``web``, who publishes the file.
+        commit: The pinned commit; on the Hub, the revision; for ``web``, the release.
+        repository_path: Path in the repository; for ``web``, the whole address.
+        sha256: Hash of the content, in hexadecimal, or ``UNVERIFIED``.
+        bytes: Length of the content; 0 if unknown.
         licence: Licence of the data or of the repository.
         terms: Further terms of use.
         lfs: Whether the repository keeps the file in Git LFS.
+        host: Where the repository is.
+        gzip: Whether the public file is gzipped.
     """
 
     path: str
@@ -57,11 +75,25 @@ class Source:
     licence: str
     terms: str
     lfs: bool = False
+    host: Host = "github"
+    gzip: bool = False
+
+    @property
+    def verified(self) -> bool:
+        """Whether the manifest has the hash of the content."""
+        return self.sha256 != UNVERIFIED
 
     @property
     def url(self) -> str:
-        """The pinned public address."""
+        """The pinned public address; for a file that is not published, the repositories that it was derived from."""
+        if self.host == "mirror":
+            return f"{LFS_HOST}/{self.repository}"
+        if self.host == "web":
+            return self.repository_path
         path = urllib.parse.quote(self.repository_path)
+        if self.host == "hub":
+            endpoint = (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+            return f"{endpoint}/datasets/{self.repository}/resolve/{self.commit}/{path}"
         if self.lfs:
             return f"{LFS_HOST}/{self.repository}/raw/{self.commit}/{path}"
         return f"{HOST}/{self.repository}/{self.commit}/{path}"
@@ -82,6 +114,10 @@ def read_manifest(manifest: Traversable) -> dict[str, Source]:
     for path, table in tables.items():
         if not isinstance(table, dict) or not needed <= set(table) <= allowed:
             raise UserError(f"The manifest {manifest}, entry {path!r}, must hold exactly: {', '.join(sorted(needed))}.")
+        if table.get("host", "github") not in get_args(Host):
+            raise UserError(
+                f"The manifest {manifest}, entry {path!r}: host must be one of {', '.join(get_args(Host))}."
+            )
     return {path: Source(path=path, **table) for path, table in tables.items()}
 
 
@@ -94,39 +130,84 @@ def fetch(source: Source) -> Path:
     mirror = mirror_dir()
     if mirror is not None and (mirrored := mirror / source.path).is_file():
         if _is_right(mirrored, source):
+            _warn_unverified(source, mirrored)
             return mirrored
         raise _unavailable(source, f"the mirror's {mirrored} has different content ({_measured(mirrored)})")
-    cached = cache_dir() / "sources" / source.sha256[:16] / Path(source.path).name
+    cached = _cached(source)
     if cached.is_file() and _is_right(cached, source):
         return cached
     _download(source, cached)
+    _warn_unverified(source, cached)
     return cached
+
+
+def sha256_of(source: Source) -> str:
+    """The hash of a source's content: the pinned one, or that of the fetched file if the manifest has none.
+
+    Raises:
+        UserError: As :func:`fetch`.
+    """
+    return source.sha256 if source.verified else _digest(fetch(source))
+
+
+def _cached(source: Source) -> Path:
+    """Where a download is kept: a folder named by the content's hash, or by the address where the hash is unknown."""
+    place = f"{source.host} {source.repository} {source.commit} {source.repository_path}"
+    key = source.sha256 if source.verified else hashlib.sha256(place.encode()).hexdigest()
+    return cache_dir() / "sources" / key[:16] / Path(source.path).name
+
+
+def _recorded(path: Path) -> Path:
+    """The file that records the hash of an unverified download."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _record(source: Source, path: Path, record: Path) -> None:
+    """Record the hash of an unverified download; refuse one that differs from what was recorded before."""
+    if not record.is_file():
+        record.write_text(_digest(path), encoding="ascii")
+    elif record.read_text(encoding="ascii") != _digest(path):
+        raise _unavailable(
+            source, f"the server's file has changed since {record} was written; delete that to accept it"
+        )
+
+
+def _warn_unverified(source: Source, path: Path) -> None:
+    if not source.verified:
+        logger.warning(
+            "%s is UNVERIFIED: nobody has checked it. The file %s has %s.", source.path, path, _measured(path)
+        )
 
 
 def _download(source: Source, target: Path) -> None:
     """Download into a temporary file beside ``target``, check it, then rename it."""
+    if source.host == "mirror":
+        raise _unavailable(source, "it was derived from public files and is not published, so only a mirror has it")
     logger.info("fetching %s from %s", source.path, source.url)
     try:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
-            _keep(source, response, target)
-    except (OSError, http.client.HTTPException) as error:
+            _keep(source, gzip.GzipFile(fileobj=response) if source.gzip else response, target)
+    except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
         raise _unavailable(source, f"it is in no local mirror and its download failed ({error})") from None
 
 
-def _keep(source: Source, response: BinaryIO, target: Path) -> None:
+def _keep(source: Source, response: BinaryIO | gzip.GzipFile, target: Path) -> None:
     """Write the response in pieces, because a file may be larger than memory; stop once it is too long."""
     with storing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     partial = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file, Meter(f"download of {source.path}", source.bytes, "bytes") as meter:
-            while file.tell() <= source.bytes and (piece := response.read(PIECE)):
+        size = source.bytes or None  # None: nobody has measured it
+        with os.fdopen(handle, "wb") as file, Meter(f"download of {source.path}", size, "bytes") as meter:
+            while (size is None or file.tell() <= size) and (piece := response.read(PIECE)):
                 with storing(target):
                     file.write(piece)
                 meter.update(len(piece))
         if not _is_right(partial, source):
             raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
+        if not source.verified:
+            _record(source, partial, _recorded(target))
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -138,17 +219,22 @@ def _digest(path: Path) -> str:
 
 
 def _is_right(path: Path, source: Source) -> bool:
-    return path.stat().st_size == source.bytes and _digest(path) == source.sha256
+    if source.bytes and path.stat().st_size != source.bytes:
+        return False
+    if source.verified:
+        return _digest(path) == source.sha256
+    recorded = _recorded(path)
+    return not recorded.is_file() or _digest(path) == recorded.read_text(encoding="ascii")
 
 
 def _measured(path: Path) -> str:
     return f"{path.stat().st_size} bytes, sha256 {_digest(path)}"
 
 
-def _unavailable(source: Source, reason: str) -> UserError:
+def _unavailable(source: Source, reason: str) -> UnavailableError:
     mirror = mirror_dir()
-    return UserError(
-        f"The source file {source.path} is not available: {reason}. Needed: {source.bytes} bytes, sha256 "
-        f"{source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
+    return UnavailableError(
+        f"The source file {source.path} is not available: {reason}. Needed: {source.bytes or 'unknown'} bytes, "
+        f"sha256 {source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
         f"{mirror or 'not set'}) to a folder that contains {source.path}."
     )

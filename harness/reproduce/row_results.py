@@ -17,7 +17,8 @@ from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.scoring import METRICS
 
-RETRIEVAL_METRICS = tuple(name for name in METRICS if "recall" in name or name in ("mrr", "pooled_documents"))
+RETRIEVAL = ("recall@", "pooled_", "mrr", "evidence_")  # how the names of retrieval metrics begin
+RETRIEVAL_METRICS = tuple(name for name in METRICS if name.startswith(RETRIEVAL))
 NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a row with it measures only retrieval
 Results = Mapping[tuple[str, str], "Result"]  # (name of a row, task) -> its result
 

@@ -19,6 +19,22 @@ from lm_eval_rag.harness.scoring.crag import (
     crag_score,
     within_30s,
 )
+from lm_eval_rag.harness.scoring.evidence import CUTOFFS as EVIDENCE_CUTOFFS
+from lm_eval_rag.harness.scoring.evidence import (
+    evidence_all,
+    evidence_recall,
+    hotpot_em,
+    hotpot_f1,
+    joint_part,
+    part_em,
+    part_score,
+    sp_part,
+    squad_em,
+    squad_f1,
+    support_f1,
+    triples_part,
+)
+from lm_eval_rag.harness.scoring.fever import fever_f1, fever_label, fever_precision, fever_recall, fever_score
 from lm_eval_rag.harness.scoring.retrieval import (
     CUTOFFS,
     mrr,
@@ -65,6 +81,28 @@ METRICS: dict[str, Metric] = {
         Metric("pooled_documents", pooled_documents, higher_is_better=False, unit="documents"),
         Metric("mrr", mrr),
         Metric("attributed", attributed),
+        Metric("hotpot_em", hotpot_em),
+        Metric("hotpot_f1", hotpot_f1),
+        Metric("squad_em", squad_em),
+        Metric("squad_f1", squad_f1),
+        *(
+            Metric(f"{name}_{score}", of)
+            for name, part in (("sp", sp_part), ("triples", triples_part), ("joint", joint_part))
+            for score, of in (
+                ("em", partial(part_em, part=part)),
+                ("precision", partial(part_score, part=part, which=0)),
+                ("recall", partial(part_score, part=part, which=1)),
+                ("f1", partial(part_score, part=part, which=2)),
+            )
+        ),
+        Metric("support_f1", support_f1),
+        Metric("fever_label", fever_label),
+        Metric("fever_score", fever_score),
+        Metric("fever_precision", fever_precision),
+        Metric("fever_recall", fever_recall),
+        Metric("fever_f1", fever_f1),
+        *(Metric(f"evidence_recall@{k}", partial(evidence_recall, k=k)) for k in EVIDENCE_CUTOFFS),
+        *(Metric(f"evidence_all@{k}", partial(evidence_all, k=k)) for k in EVIDENCE_CUTOFFS),
     )
 }
 

@@ -7,7 +7,10 @@ from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 
 
 def attributed(case: Case) -> float | None:
-    """1 if a retrieved document contains the answer as whole words, else 0; unscored without an answer or retrieval."""
-    if case.documents is None or case.missing:
+    """1 if a retrieved document contains the answer as whole words, else 0.
+
+    Unscored without an answer or retrieval, and if the gold answer is a label, yes or no.
+    """
+    if case.documents is None or case.missing or case.closed:
         return None
     return float(any(has_words(normalise(text), case.normal_answer) for text, _ in case.documents))

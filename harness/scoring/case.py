@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
+from lm_eval_rag.harness.scoring.official import Official, read_official
+from lm_eval_rag.harness.scoring.squad import CLOSED
 from lm_eval_rag.harness.scoring.verdict import Verdict, read_verdict
 
 DONT_KNOW = "i don't know"
@@ -28,6 +30,7 @@ class Case:
         verdict: Verdict of a judge or of CRAG's rules; None if there was no judge.
         label: A person's label of this answer (such as ``perfect``), or None.
         seconds: Backend time of this answer, or None if the run does not record it.
+        official: What a benchmark's official scores need; None if the task does not ask for them.
     """
 
     answer: str
@@ -38,11 +41,19 @@ class Case:
     verdict: Verdict | None = None
     label: str | None = None
     seconds: float | None = None
+    official: Official | None = None
 
     @cached_property
     def normal_answer(self) -> str:
         """The answer in normal form."""
         return normalise(self.answer)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gold answer is a label, or yes or no: then no document states it. Only of official scores."""
+        if self.official is None:
+            return False
+        return self.official.family == "fever" or not CLOSED.isdisjoint(self.golds)
 
     @cached_property
     def missing(self) -> bool:
@@ -96,6 +107,7 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
         verdict=read_verdict(doc),
         label=doc.get(LABEL),
         seconds=rag.get("seconds"),
+        official=read_official(doc, rag),
     )
 
 

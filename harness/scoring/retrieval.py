@@ -1,5 +1,8 @@
 """Retrieval scores. All are unscored without retrieval or gold answers; an empty list of documents scores 0.
 
+They are also unscored for labels and for "yes" and "no" on tasks with official scores, since no document states these
+answers; there ``evidence_recall@k`` (:mod:`lm_eval_rag.harness.scoring.evidence`) looks for the gold passages.
+
 Recall here is the share of questions with a hit, as in RuleRAG (arXiv:2410.22353, section 4: whether the top k contain
 the answer). ``recall@k`` requires a document that states the answer: as its object if the document is a fact, as whole
 words if it is free text. ``recall@k_contains`` is the published measure: the answer anywhere in the text, even inside
@@ -47,7 +50,7 @@ def mrr(case: Case) -> float | None:
 
 
 def _scored(case: Case) -> bool:
-    return case.documents is not None and bool(case.golds)
+    return case.documents is not None and bool(case.golds) and not case.closed
 
 
 def _within(rank: int | None, k: int) -> float:

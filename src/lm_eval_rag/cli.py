@@ -64,8 +64,11 @@ def build(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lm-eval-rag build", description=build.__doc__)
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, or single tasks")
     parser.add_argument("--seed", type=int, default=0, help="of everything drawn; what the tasks themselves use is 0")
-    documents = "the documents of a set with times: its training facts, or with train_valid its validation facts too"
-    parser.add_argument("--corpus", default="train", metavar="train|train_valid", help=documents)
+    documents = (
+        "of a set with times: train (its training facts) or train_valid (its validation facts too); of a task over "
+        "Wikipedia: pooled, own, fullwiki, wiki18_100w, mirror and others"
+    )
+    parser.add_argument("--corpus", metavar="NAME", help=documents)
     chosen = parser.parse_args(argv)
     builders = _builders()
     unknown_names = [name for name in chosen.tasks if name not in builders]
@@ -74,17 +77,26 @@ def build(argv: Sequence[str]) -> int:
     _check_corpus(chosen.corpus, chosen.tasks)
     from lm_eval_rag.harness.common.paths import cache_dir
 
-    options = {"seed": chosen.seed} if chosen.corpus == "train" else {"seed": chosen.seed, "corpus": chosen.corpus}
+    options = {"seed": chosen.seed} | ({} if chosen.corpus in (None, "train") else {"corpus": chosen.corpus})
     for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
         sys.stdout.write(f"{cache_dir() / made(**options)}\n")
     return 0
 
 
-def _check_corpus(corpus: str, tasks: Sequence[str]) -> None:
+def _check_corpus(corpus: str | None, tasks: Sequence[str]) -> None:
     """Raise unless there is such a choice of documents, and every set named has it; before any is built."""
     from lm_eval_rag.tasks.ruleqa.build import CORPORA
     from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
+    from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
+    from lm_eval_rag.tasks.wikipedia.specs import choice_of
 
+    if corpus is None:
+        return
+    for task in set(tasks) & set(WIKIPEDIA):
+        choice_of(task, corpus)
+    tasks = [task for task in tasks if task not in WIKIPEDIA]
+    if not tasks:
+        return
     if corpus not in CORPORA:
         raise unknown("corpus", corpus, CORPORA)
     dated = [task for task in TASKS if spec_of(task).temporal]
@@ -105,6 +117,16 @@ def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
     from lm_eval_rag.tasks.ruleqa import build as ruleqa
     from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
     from lm_eval_rag.tasks.ruleqa_demo.build import build as demo
+    from lm_eval_rag.tasks.wikipedia import build as wikipedia
+    from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus
+    from lm_eval_rag.tasks.wikipedia.corpus_specs import CORPORA
+    from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
+
+    def over(task: str) -> Callable[..., str]:
+        return lambda corpus=None, **_: wikipedia.build(task, corpus=corpus)  # nothing is drawn
+
+    def pool(name: str) -> Callable[..., str]:
+        return lambda **_: build_corpus(name)
 
     def official(task: str) -> Callable[..., str]:
         return lambda **_: crag.build(task)  # nothing is drawn
@@ -117,6 +139,8 @@ def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
         **{task: (official(task),) for task in ("crag_task1", "crag_task2", "crag_task3")},
         "crag_kg": (lambda **_: build_graph(crag.manifest()),),
         "crag_demo": (crag_demo,),
+        **{name: (pool(name),) for name in CORPORA},
+        **{task: (over(task),) for task in WIKIPEDIA},
     }
 
 

@@ -188,6 +188,18 @@ def returns_a_rule(query):
     return Answer("x", rules=Rule("a", "b"))
 
 
+def returns_evidence_without_a_sentence(query: Query) -> Any:
+    """Names a passage, but no sentence of it."""
+    yield from ()
+    return Answer("x", evidence=(("d0", "first"),))  # type: ignore[arg-type]
+
+
+def returns_a_triple(query: Query) -> Any:
+    """Gives one triple in place of a tuple of them."""
+    yield from ()
+    return Answer("x", triples=("a", "b", "c"))  # type: ignore[arg-type]
+
+
 RUNS = [
     (forgets_in_answer, r"'forgets_in_answer' puts a generator object into Answer\.passages.*`yield from retrieve\("),
     (forgets_in_prompt, r"'forgets_in_prompt' puts a generator object into Prompt\.passages.*`yield from retrieve\("),
@@ -206,6 +218,8 @@ RUNS = [
     (returns_a_number, r"'returns_a_number' returns Answer\(text=3 \(a int\)\)\. Give a text"),
     (returns_texts, r"'returns_texts' returns an Answer whose passages hold '.*' \(a str\)\. Give a tuple of Passage"),
     (returns_a_rule, r"'returns_a_rule' returns an Answer whose rules hold Rule.*Give a tuple of Rule"),
+    (returns_evidence_without_a_sentence, r"an Answer whose evidence hold \('d0', 'first'\).*\(str, int\), or None"),
+    (returns_a_triple, r"an Answer whose triples hold 'a' \(a str\)\. Give a tuple of \(str, str, str\), or None"),
 ]  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Sources come from the mirror, the cache or the network, and are never handed out unchecked."""
 
+import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.data import sources
-from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
+from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest, sha256_of
 
 CONTENT = b"subject\trelation\tobject\n"
 SOURCE = Source(
@@ -126,6 +128,77 @@ def assert_teaches(error: UserError) -> None:
         assert part in str(error)
 
 
+@pytest.mark.parametrize(
+    ("host", "endpoint", "url"),
+    [
+        ("hub", "", "https://huggingface.co/datasets/owner/name/resolve/c0ffee/data/my%20graph/train.txt"),
+        ("hub", "http://hub.local/", "http://hub.local/datasets/owner/name/resolve/c0ffee/data/my%20graph/train.txt"),
+        ("web", "", "data/my graph/train.txt"),
+        ("mirror", "", "https://github.com/owner/name"),
+    ],
+)
+def test_other_hosts(host: str, endpoint: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    assert replace(SOURCE, host=host).url == url  # type: ignore[arg-type]
+
+
+UNCHECKED = replace(SOURCE, sha256="UNVERIFIED", bytes=0)
+
+
+def test_an_unverified_file_is_downloaded_once_with_a_warning(
+    served: Path, cache_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = fetch(UNCHECKED)
+    assert "UNVERIFIED" in caplog.text and SOURCE.sha256 in caplog.text and first.read_bytes() == CONTENT
+    served.unlink()
+    assert fetch(UNCHECKED) == first and sha256_of(UNCHECKED) == SOURCE.sha256
+    assert sorted(path.name for path in files_in(cache_folder)) == ["train.txt", "train.txt.sha256"]
+
+
+def test_an_unverified_file_must_not_change(served: Path) -> None:
+    first = fetch(UNCHECKED)
+    first.write_bytes(b"damaged")
+    assert fetch(UNCHECKED).read_bytes() == CONTENT
+    first.write_bytes(b"damaged")
+    served.write_bytes(CONTENT.swapcase())
+    with pytest.raises(UserError, match="has changed since"):
+        fetch(UNCHECKED)
+
+
+def test_an_unverified_file_of_another_size(served: Path) -> None:
+    with pytest.raises(UserError, match="different content"):
+        fetch(replace(UNCHECKED, bytes=3))
+
+
+def test_two_unverified_files_of_one_name_are_kept_apart(served: Path) -> None:
+    other = replace(UNCHECKED, commit="decaf")
+    beside = Path(str(served).replace("c0ffee", "decaf"))
+    beside.parent.mkdir(parents=True)
+    beside.write_bytes(b"other")
+    assert fetch(UNCHECKED) != fetch(other) and fetch(other).read_bytes() == b"other"
+
+
+def test_a_derived_file_is_in_the_mirror_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derived = replace(SOURCE, host="mirror")
+    with pytest.raises(UserError, match="only a mirror has it"):
+        fetch(derived)
+    monkeypatch.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path))
+    (tmp_path / "graph").mkdir()
+    (tmp_path / SOURCE.path).write_bytes(CONTENT)
+    assert fetch(derived).read_bytes() == CONTENT
+
+
+def test_a_gzipped_file_is_checked_unpacked(served: Path, cache_folder: Path) -> None:
+    served.write_bytes(gzip.compress(CONTENT))
+    assert fetch(replace(SOURCE, gzip=True)).read_bytes() == CONTENT
+    fetch(SOURCE).unlink()
+    for content in (gzip.compress(CONTENT)[:-6], CONTENT, gzip.compress(CONTENT.swapcase())):
+        served.write_bytes(content)
+        with pytest.raises(UserError, match=r"different content|download failed"):
+            fetch(replace(SOURCE, gzip=True))
+    assert files_in(cache_folder) == []
+
+
 ENTRY = '["a.txt"]\nrepository = "o/n"\ncommit = "c"\nrepository_path = "a.txt"\nlicence = "CC0"\nterms = "none"\n'
 
 
@@ -135,7 +208,16 @@ def test_manifest(tmp_path: Path) -> None:
     assert read_manifest(path) == {"a.txt": Source("a.txt", "o/n", "c", "a.txt", "00", 1, "CC0", "none")}
 
 
-@pytest.mark.parametrize("text", ["not = [toml", ENTRY, ENTRY + 'sha256 = "0"\nbytes = 1\ncolour = "red"\n', "a = 1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not = [toml",
+        ENTRY,
+        ENTRY + 'sha256 = "0"\nbytes = 1\ncolour = "red"\n',
+        ENTRY + 'sha256 = "0"\nbytes = 1\nhost = "ftp"\n',
+        "a = 1\n",
+    ],
+)
 def test_bad_manifest(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sources.toml"
     path.write_text(text)

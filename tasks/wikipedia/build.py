@@ -1,0 +1,179 @@
+"""Builds the questions of a task over a corpus: ``queries.parquet``, ``meta.json`` and a card.
+
+The folder is ``$LM_EVAL_RAG_CACHE/<task>/<hash>``. The corpus is a folder of its own
+(:mod:`lm_eval_rag.tasks.wikipedia.corpus_build`); ``meta.json`` names it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.data.folders import CARD, content_folder
+from lm_eval_rag.harness.data.page_store import SEPARATOR
+from lm_eval_rag.harness.data.sources import UnavailableError, fetch
+from lm_eval_rag.tasks.wikipedia import card
+from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, manifest, sources_of
+from lm_eval_rag.tasks.wikipedia.leaks import LeakCheck
+from lm_eval_rag.tasks.wikipedia.records import Question, checked_questions
+from lm_eval_rag.tasks.wikipedia.specs import Choice, choice_of, task_of
+
+log = logging.getLogger(__name__)
+MIRROR = "mirror"  # the choice that needs small public files alone
+VERSION = 1  # part of the folder's hash; increase it when the built data change
+
+
+def build(task: str, *, corpus: str | None = None) -> str:
+    """The id ``<task>/<hash>`` of a task's questions over a corpus; both are built if they do not exist.
+
+    Args:
+        task: A name in :data:`lm_eval_rag.tasks.wikipedia.specs.TASKS`.
+        corpus: One of the task's choices; None takes the default.
+
+    Raises:
+        UserError: Unknown task or corpus, an unavailable or malformed source, or a damaged folder.
+    """
+    name, choice = choice_of(task, corpus)
+    try:
+        return _build(task, name, choice)
+    except UnavailableError as error:
+        if MIRROR not in task_of(task).choices or name == MIRROR:
+            raise
+        raise UnavailableError(
+            f"{error} Without that file, {task} can be asked over the passages of the small public files, which is "
+            f'another task with other numbers: --metadata \'{{"corpus": "{MIRROR}"}}\'.'
+        ) from None
+
+
+def _build(task: str, name: str, choice: Choice) -> str:
+    spec, corpus_id, about = task_of(task), build_corpus(choice.corpus), sources_of(choice.files)
+    hashes = {path: one["sha256"] for path, one in about.items()}
+    inputs = {"task": task, "version": VERSION, "choice": name, "corpus": corpus_id, "sources": hashes}
+
+    def write(folder: Path) -> Mapping[str, Any]:
+        notes: Counter[str] = Counter()
+        sentences = _has_sentences(corpus_id)
+        paths = [fetch(manifest()[file]) for file in choice.files]
+        questions = [_within(question, choice, sentences) for question in checked_questions(choice.read(paths), notes)]
+        gold, leaks = _look_up(questions, corpus_id)
+        if len(questions) != spec.questions:
+            log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
+        _write_queries(folder, questions, gold, _Place(corpus_id, choice, spec.scoring))
+        counts = {"questions": len(questions), "with known gold passages": sum(one is not None for one in gold)}
+        lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))
+        notes["questions whose gold passages are not all in the corpus"] += lacking
+        meta = {
+            **inputs, "about": spec.about, "counts": counts, "notes": {note: n for note, n in notes.items() if n},
+            "leaks": leaks, "sources": about,
+        }  # fmt: skip
+        (folder / CARD).write_text(card.questions_text(meta), encoding="utf-8")
+        return meta
+
+    return content_folder(task, inputs, write)
+
+
+class _Place:
+    """Where questions are asked.
+
+    Args:
+        corpus: Id of the corpus.
+        choice: Whether each question is asked over its own passages.
+        scoring: Family of official scores.
+    """
+
+    def __init__(self, corpus: str, choice: Choice, scoring: str) -> None:
+        self.corpus, self.own, self.scoring = corpus, choice.own, scoring
+
+    def of(self, question: Question) -> str:
+        """The corpus of one question."""
+        return f"{self.corpus}{SEPARATOR}{question.id}" if self.own else self.corpus
+
+
+def _within(question: Question, choice: Choice, sentences: bool) -> Question:
+    """A question with the evidence that can be named in its corpus: passages by name, sentences by number."""
+    if not choice.gold:
+        question = replace(question, gold=None)
+    return question if choice.gold and sentences else replace(question, facts=None, evidence_sets=None)
+
+
+def _has_sentences(corpus: str) -> bool:
+    """Whether the passages of a corpus are split into sentences; the first ones tell."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(cache_dir() / corpus / "corpus.parquet") as file:
+        column = next(file.iter_batches(columns=["sentences"])).column("sentences")
+        return bool(column.null_count < len(column))
+
+
+def _look_up(questions: Sequence[Question], corpus: str) -> tuple[list[list[str] | None], dict[str, int]]:
+    """(ids of the gold passages by question, counts of leaks), in one pass over the corpus.
+
+    A gold passage is found by its id, by its whole text, or, if only one passage has its title, by its title.
+    """
+    wanted = {key for question in questions for key in question.gold or ()}
+    titles = {key.partition("\n")[0] for key in wanted}
+    by_key: dict[str, str] = {}
+    by_title: dict[str, list[str]] = {}
+    leaks = LeakCheck(((question.id, question.text) for question in questions), _size(corpus))
+    for id, title, text in _passages(corpus):
+        leaks.look(text)
+        for key in {id, text} & wanted:
+            by_key[key] = id
+        if title in titles:
+            by_title.setdefault(title, []).append(id)
+    by_key |= {key: by_title[title][0] for key in wanted - set(by_key)
+               if len(by_title.get(title := key.partition("\n")[0], ())) == 1}  # fmt: skip
+    gold = [None if q.gold is None or not set(q.gold) <= set(by_key) else [by_key[key] for key in q.gold]
+            for q in questions]  # fmt: skip
+    return gold, leaks.counts
+
+
+def _size(corpus: str) -> int:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(cache_dir() / corpus / "corpus.parquet") as file:
+        return int(file.metadata.num_rows)
+
+
+def _passages(corpus: str) -> Iterator[tuple[str, str, str]]:
+    """(id, title, text) of every passage of a built corpus."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(cache_dir() / corpus / "corpus.parquet") as file:
+        for batch in file.iter_batches(columns=["id", "title", "text"]):
+            yield from zip(*(batch.column(name).to_pylist() for name in ("id", "title", "text")), strict=True)
+
+
+def _write_queries(
+    folder: Path, questions: Sequence[Question], gold: Sequence[list[str] | None], place: _Place
+) -> None:
+    import polars as pl
+
+    text, fact = pl.String, pl.Struct({"passage": pl.String, "sentence": pl.Int64})
+    schema: dict[str, Any] = {
+        "id": text, "query": text, "time": text, "answers": pl.List(text), "type": text, "corpus": text,
+        "scoring": text, "gold": pl.List(text), "facts": pl.List(fact), "evidence_sets": pl.List(pl.List(fact)),
+        "triples": pl.List(pl.List(text)),
+    }  # fmt: skip
+    rows = [_row(question, ids, place) for question, ids in zip(questions, gold, strict=True)]
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(folder / "queries.parquet")
+
+
+def _row(question: Question, gold: list[str] | None, place: _Place) -> dict[str, Any]:
+    facts, sets, triples = question.facts, question.evidence_sets, question.triples
+    return {
+        "id": question.id, "query": question.text, "time": None, "answers": list(question.answers),
+        "type": question.type, "corpus": place.of(question), "scoring": place.scoring, "gold": gold,
+        "facts": None if facts is None else _named(facts),
+        "evidence_sets": None if sets is None else [_named(one) for one in sets],
+        "triples": None if triples is None else [list(triple) for triple in triples],
+    }  # fmt: skip
+
+
+def _named(facts: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+    return [{"passage": passage, "sentence": sentence} for passage, sentence in facts]
