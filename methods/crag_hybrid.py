@@ -33,7 +33,7 @@ from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
 from lm_eval_rag.methods.crag.verify import verified
-from lm_eval_rag.methods.steps import DONT_KNOW
+from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 
 def crag_hybrid(

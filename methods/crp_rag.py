@@ -47,9 +47,9 @@ from lm_eval_rag.methods.crp.building import Growth, Structure, build
 from lm_eval_rag.methods.crp.node_knowledge import Judge, Knowledge, gathered
 from lm_eval_rag.methods.crp.path_reasoning import Reasoner
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Path
-from lm_eval_rag.methods.judgements import PROXY
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.steps import abstention, final, limited, merged
+from lm_eval_rag.methods.reasoning.judgements import PROXY
+from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
 # evaluation -> the paths that are taken without one
 UNEVALUATED: dict[str, Callable[[Graph], tuple[Path, ...]]] = {

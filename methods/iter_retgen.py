@@ -20,8 +20,8 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.rationales import answer_or_line, states_answer
-from lm_eval_rag.methods.steps import STOP, final, limited, merged
+from lm_eval_rag.methods.reasoning.rationales import answer_or_line, states_answer
+from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 
 @limited

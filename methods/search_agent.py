@@ -23,7 +23,7 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.steps import abstention, final, limited, merged
+from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
 READ = 500  # characters of a malformed call that the model is shown again
 

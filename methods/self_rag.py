@@ -37,10 +37,10 @@ from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikeli
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
-from lm_eval_rag.methods.judgements import PROXY, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
-from lm_eval_rag.methods.rationales import answer_in, first_sentence, states_answer, words
-from lm_eval_rag.methods.steps import STOP, final, limited, merged
+from lm_eval_rag.methods.reasoning.judgements import PROXY, label_logs, shares
+from lm_eval_rag.methods.reasoning.rationales import answer_in, first_sentence, states_answer, words
+from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 # judgement -> its labels in words, as tokens of the checkpoints, and what each is worth
 LABELS = {

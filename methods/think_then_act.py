@@ -22,10 +22,10 @@ from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, retrieve
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
-from lm_eval_rag.methods.judgements import PROXY, first_label, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
-from lm_eval_rag.methods.rationales import answer_or_line, lines
-from lm_eval_rag.methods.steps import STOP, final, limited
+from lm_eval_rag.methods.reasoning.judgements import PROXY, first_label, label_logs, shares
+from lm_eval_rag.methods.reasoning.rationales import answer_or_line, lines
+from lm_eval_rag.methods.reasoning.steps import STOP, final, limited
 
 LABELS = ("clear", "incomplete", "ambiguous")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -16,10 +16,10 @@ from __future__ import annotations
 from lm_eval_rag.harness.core.asks import generate, sample
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.judgements import first_label
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.rationales import answer_in, answer_or_line, first_sentence, states_answer
-from lm_eval_rag.methods.steps import STOP, abstention, final, limited
+from lm_eval_rag.methods.reasoning.judgements import first_label
+from lm_eval_rag.methods.reasoning.rationales import answer_in, answer_or_line, first_sentence, states_answer
+from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
 VALUES = {"sure": 20.0, "likely": 1.0, "impossible": 0.001}
 State = tuple[str, ...]  # thoughts, in order

@@ -25,8 +25,15 @@ from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.rationales import answer_or_line, consistency, first_sentence, lines, sentences, states_answer
-from lm_eval_rag.methods.steps import STOP, abstention, final, limited
+from lm_eval_rag.methods.reasoning.rationales import (
+    answer_or_line,
+    consistency,
+    first_sentence,
+    lines,
+    sentences,
+    states_answer,
+)
+from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
 
 @limited

@@ -8,7 +8,7 @@ from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
-from lm_eval_rag.methods.steps import DONT_KNOW
+from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 INVALID = "invalid question"
 SUMMARISED = 4_000  # characters of an unparsed reply that the summariser sees: its end, where an answer would be

@@ -13,7 +13,7 @@ from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import choice
-from lm_eval_rag.methods.steps import DONT_KNOW
+from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 
 def verified(query: Query, answer: Answer, references: References, *, prompt_file: str | None) -> Plan[Answer]:

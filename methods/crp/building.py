@@ -12,8 +12,8 @@ from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Node
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.rationales import lines, overlap, states_answer
-from lm_eval_rag.methods.steps import STOP
+from lm_eval_rag.methods.reasoning.rationales import lines, overlap, states_answer
+from lm_eval_rag.methods.reasoning.steps import STOP
 
 Structure = Literal["graph", "tree", "chain", "text"]
 FINAL = re.compile(r"^(?:\W*step\s*\d*\W+)?\W*final(?:\s+step)?\W*[:.)–-]\W*", re.IGNORECASE)

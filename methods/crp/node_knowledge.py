@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve
 from lm_eval_rag.harness.core.types import Passage, Plan
-from lm_eval_rag.methods.judgements import label_logs
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.rationales import words
-from lm_eval_rag.methods.steps import STOP
+from lm_eval_rag.methods.reasoning.judgements import label_logs
+from lm_eval_rag.methods.reasoning.rationales import words
+from lm_eval_rag.methods.reasoning.steps import STOP
 
 
 @dataclass(frozen=True, slots=True)

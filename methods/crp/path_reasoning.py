@@ -12,8 +12,8 @@ from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crp.node_knowledge import Knowledge
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Path
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.rationales import answer_or_line
-from lm_eval_rag.methods.steps import STOP
+from lm_eval_rag.methods.reasoning.rationales import answer_or_line
+from lm_eval_rag.methods.reasoning.steps import STOP
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelih
 from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.steps import DONT_KNOW
+from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 
 class FirstDocument:

@@ -15,11 +15,19 @@ from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sam
 from lm_eval_rag.harness.core.parameters import defaults, variant
 from lm_eval_rag.harness.core.types import Answer, Query
 from lm_eval_rag.methods.crp.building import read_step
-from lm_eval_rag.methods.judgements import ABSENT, first_label, label_logs, shares
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
-from lm_eval_rag.methods.rationales import answer_in, answer_or_line, consistency, lines, overlap, sentences, words
+from lm_eval_rag.methods.reasoning.judgements import ABSENT, first_label, label_logs, shares
+from lm_eval_rag.methods.reasoning.rationales import (
+    answer_in,
+    answer_or_line,
+    consistency,
+    lines,
+    overlap,
+    sentences,
+    words,
+)
+from lm_eval_rag.methods.reasoning.steps import final, limited, merged, within
 from lm_eval_rag.methods.search_agent import PROTOCOLS, _call
-from lm_eval_rag.methods.steps import final, limited, merged, within
 
 LIMITED = [name for name in METHODS if "max_calls" in defaults(method_of(name))]
 

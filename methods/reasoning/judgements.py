@@ -10,7 +10,7 @@ from typing import TypeVar
 from lm_eval_rag.harness.core.asks import generate, loglikelihood
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
-from lm_eval_rag.methods.steps import STOP
+from lm_eval_rag.methods.reasoning.steps import STOP
 
 K = TypeVar("K")
 ABSENT = -100.0  # stands for the log-probability of a label that a model did not name
