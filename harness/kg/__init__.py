@@ -38,6 +38,7 @@ def open_graph(place: str | Path | None = None) -> KnowledgeGraph:
     """
     from lm_eval_rag.harness.kg.client import HttpGraph
     from lm_eval_rag.harness.kg.embedded import DOMAINS, EmbeddedGraph
+    from lm_eval_rag.harness.kg.finance import COMPANIES
 
     chosen = str(place or os.environ.get(URL_VARIABLE) or "")
     if not chosen:
@@ -45,6 +46,6 @@ def open_graph(place: str | Path | None = None) -> KnowledgeGraph:
     if "://" in chosen:
         return HttpGraph(chosen)
     graph = EmbeddedGraph(Path(chosen))
-    if not any((graph.folder / domain).is_dir() for domain in DOMAINS):
+    if not any((graph.folder / name).exists() for name in (*DOMAINS, *COMPANIES)):
         raise UserError(f"kg={chosen!r} holds no knowledge graph: give the folder of {', '.join(DOMAINS)}.")
     return graph

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.common.paths import mirror_dir
 from lm_eval_rag.harness.data import sources
 from lm_eval_rag.harness.data.folders import write_folder
@@ -77,7 +77,7 @@ def test_a_wrong_hash_stops_the_build(small_mirror: Path, empty_cache: Path) -> 
 
 
 def test_a_failed_build_leaves_nothing(small_mirror: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space"):
+    with monkeypatch.context() as patched, pytest.raises(MachineError, match="no space"):
         patched.setattr(card, "text", _no_space)
         build("ruleqa_i")
     assert files_in(empty_cache) == []
@@ -149,5 +149,5 @@ def test_of_two_processes_that_build_at_once_the_first_wins(tmp_path: Path, monk
     assert (tmp_path / made / "meta.json").read_bytes() == before
     assert [path.name for path in (tmp_path / "ruleqa_demo").iterdir()] == [made.split("/")[1]]
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(MachineError, match="file"):
         write_folder(tmp_path / "file" / "below", "0", lambda folder: meta)
