@@ -115,9 +115,9 @@ class Answer:
         rules: The rules that guided it, which may be none; None for a method that goes by none.
         abstained: True when the method declined to answer.
         notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
-        evidence: The sentences that support the answer, best first: (passage id, index of the sentence from 0). The
-            title of a passage may stand for its id. () if the method predicts that there are none, None if it does not
-            predict evidence; then supporting facts are not scored.
+        evidence: The sentences that support the answer, best first: (passage id, index of the sentence from 0). () if
+            the method predicts that there are none, None if it does not predict evidence; then supporting facts are
+            not scored.
         triples: The facts (subject, relation, object) that lead to the answer, as 2WikiMultihopQA asks for; None if
             the method does not predict any.
     """

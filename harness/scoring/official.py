@@ -13,7 +13,7 @@ from typing import Any
 
 FAMILIES = ("hotpotqa", "2wiki", "fever", "musique", "open_domain")
 
-Fact = tuple[str, int]  # title or id of a passage, index of a sentence from 0
+Fact = tuple[str, int]  # id of a passage, index of a sentence from 0
 Triple = tuple[str, ...]
 
 

@@ -166,14 +166,16 @@ def _write_queries(
 
 def _row(question: Question, gold: list[str] | None, place: _Place) -> dict[str, Any]:
     facts, sets, triples = question.facts, question.evidence_sets, question.triples
+    # Evidence names a passage by its title; in the corpus it may be the second passage of that title.
+    ids = {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}
     return {
         "id": question.id, "query": question.text, "time": None, "answers": list(question.answers),
         "type": question.type, "corpus": place.of(question), "scoring": place.scoring, "gold": gold,
-        "facts": None if facts is None else _named(facts),
-        "evidence_sets": None if sets is None else [_named(one) for one in sets],
+        "facts": None if facts is None else _named(facts, ids),
+        "evidence_sets": None if sets is None else [_named(one, ids) for one in sets],
         "triples": None if triples is None else [list(triple) for triple in triples],
     }  # fmt: skip
 
 
-def _named(facts: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-    return [{"passage": passage, "sentence": sentence} for passage, sentence in facts]
+def _named(facts: Sequence[tuple[str, int]], ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"passage": ids.get(passage, passage), "sentence": sentence} for passage, sentence in facts]

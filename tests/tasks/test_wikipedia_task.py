@@ -269,6 +269,9 @@ def test_bad_items_are_counted_and_kept(little: Callable[..., None], tmp_path: P
     }  # fmt: skip
     assert not about["sources"]["little.jsonl"]["verified"] and len(about["sources"]["little.jsonl"]["sha256"]) == 64
     assert "UNVERIFIED" in (tmp_path / "cache" / meta["corpus"] / "README.md").read_text()
+    rows = pl.read_parquet(tmp_path / "cache" / build("little") / "queries.parquet").to_dicts()
+    named = [[(fact["passage"], fact["sentence"]) for fact in row["facts"]] for row in rows]
+    assert named == [[("Paris", 0)], [("Paris#2", 7)], [("Rome", 0)]]
     corpus = open_corpus(meta["corpus"])
     assert [corpus.passage(row).id for row in range(3)] == ["Paris", "Paris#2", "Huge"]
     found = Corpora().retriever_of(corpus).search(["lighthouse"], 1)[0]
