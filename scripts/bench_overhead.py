@@ -4,8 +4,8 @@
     python scripts/bench_overhead.py --limit 200
 
 With ``--tasks``: CPU seconds and peak memory of a whole ``lm_eval`` run without a journal, what of it is retrieval
-(with rules) and scoring, and the rest by question. The floor is ``lm_eval`` with its own ``dummy`` model on a task of
-one question; as in runs of ours, torch is not imported for the description of the machine. ``speed`` is the CPU seconds
+(with rules) and scoring, and the rest by question. The floor is ``lm_eval`` with a silent model on a task of one
+question; as in runs of ours, torch is not imported for the description of the machine. ``speed`` is the CPU seconds
 of a fixed loop just before: other work on the machine slows all of it.
 
 Without: rulerag_icl on ruleqa_demo, compared with lm_eval's hf model on the same prompts. Both use the embedded
@@ -29,19 +29,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-from lm_eval.api.instance import Instance
-
-from lm_eval_rag.harness.backends.corpora import Corpora
-from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.core.journal import Journal
-from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.generators.spec import ModelSpec
-from lm_eval_rag.harness.plugin.engine import Engine
-from lm_eval_rag.methods.rulerag_icl import rulerag_icl
-from lm_eval_rag.tasks.ruleqa_demo.build import build
-
 TRIVIAL = """
 task: one_question
 dataset_path: json
@@ -57,8 +44,10 @@ metric_list: [{{metric: exact_match, aggregation: mean, higher_is_better: true}}
 def run_inside(arguments: list[str]) -> None:
     """Run lm_eval in this process, and print what it took, as one line of JSON."""
     from lm_eval.__main__ import cli_evaluate
+    from lm_eval.api.model import LM
+    from lm_eval.api.registry import register_model
 
-    from lm_eval_rag import _startup
+    from lm_eval_rag._register import METHODS
     from lm_eval_rag.harness.backends.corpora import RetrieveBackend, RulesBackend
     from lm_eval_rag.harness.plugin.task import RagTask
 
@@ -82,7 +71,19 @@ def run_inside(arguments: list[str]) -> None:
     timed(RetrieveBackend, "serve", "retrieval")
     timed(RulesBackend, "serve", "retrieval")
     timed(RagTask, "process_results", "scoring")
-    _startup.METHODS = {**_startup.METHODS, "dummy": ""}
+    if "silent" in arguments:
+
+        class Silent(LM):  # type: ignore[misc]
+            loglikelihood = loglikelihood_rolling = None
+
+            def __init__(self, **arguments: Any) -> None:
+                super().__init__()
+
+            def generate_until(self, requests: list[Any]) -> list[str]:
+                return ["" for _ in requests]
+
+        register_model("silent")(Silent)
+        METHODS["silent"] = ""  # whose runs do not import torch to describe the machine
     sys.argv = ["lm_eval", *arguments]
     cli_evaluate()
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -116,7 +117,7 @@ def whole_run(tasks: str, model: str, rounds: int) -> None:
         rows.write_text('{"q": "who?", "a": "me"}\n')
         (Path(folder) / "one_question.yaml").write_text(TRIVIAL.format(file=rows))
         floors = [
-            measured("--include_path", folder, "--tasks", "one_question", "--model", "dummy") for _ in range(rounds)
+            measured("--include_path", folder, "--tasks", "one_question", "--model", "silent") for _ in range(rounds)
         ]
     before = speed()
     runs = [measured("--tasks", tasks, "--model", model, "--model_args", "journal=off") for _ in range(rounds)]
@@ -131,22 +132,35 @@ def whole_run(tasks: str, model: str, rounds: int) -> None:
     print(f"all else, ms a question         {1000 * rest / run['questions']:8.3f}")
 
 
-def questions(limit: int) -> list[Query]:
+def questions(limit: int) -> list[Any]:
     """The first questions of ruleqa_demo."""
+    import pyarrow.parquet as pq
+
+    from lm_eval_rag.harness.common.paths import cache_dir
+    from lm_eval_rag.harness.core.types import Query
+    from lm_eval_rag.tasks.ruleqa_demo.build import build
+
     corpus = build()
     rows = pq.read_table(cache_dir() / corpus / "queries.parquet").to_pylist()
     return [Query(row["id"], row["text"], row["time"], corpus) for row in rows if row["in_main"]][:limit]
 
 
-def ours(generator: LMGenerator, queries: list[Query], journal: Path) -> tuple[float, list[Any]]:
+def ours(generator: Any, queries: list[Any], journal: Path) -> tuple[float, list[Any]]:
     """Seconds of a whole run, including rules, retrieval and journal; and its results."""
+    from lm_eval_rag.harness.backends.corpora import Corpora
+    from lm_eval_rag.harness.core.journal import Journal
+    from lm_eval_rag.harness.plugin.engine import Engine
+    from lm_eval_rag.methods.rulerag_icl import rulerag_icl
+
     began = time.perf_counter()
     results = Engine(Corpora(), generator, Journal(journal)).run(rulerag_icl, queries)
     return time.perf_counter() - began, results
 
 
-def raw(generator: LMGenerator, prompts: list[str]) -> tuple[float, list[str]]:
+def raw(generator: Any, prompts: list[str]) -> tuple[float, list[str]]:
     """Seconds of lm_eval's model on the same prompts; and its answers."""
+    from lm_eval.api.instance import Instance
+
     options = {"until": ["\n"], "max_gen_toks": 32}
     requests = [Instance("generate_until", {}, (prompt, options), 0) for prompt in prompts]
     began = time.perf_counter()
@@ -156,6 +170,9 @@ def raw(generator: LMGenerator, prompts: list[str]) -> tuple[float, list[str]]:
 
 def prompts_compared(limit: int, rounds: int) -> None:
     """Print the seconds of a run with a generator, and of lm_eval's hf model on its prompts."""
+    from lm_eval_rag.harness.generators.lm import LMGenerator
+    from lm_eval_rag.harness.generators.spec import ModelSpec
+
     generator, queries = LMGenerator(ModelSpec()), questions(limit)
     times: dict[str, list[float]] = {"harness": [], "raw": []}
     with tempfile.TemporaryDirectory() as folder:
