@@ -134,7 +134,7 @@ def quoted(data: dict[str, Any]) -> str:
         if isinstance(value, list):
             return f"[{', '.join(map(safe, value))}]"
         text = json.dumps(value, ensure_ascii=False)
-        return "".join(c if c == " " or (c.isprintable() and c not in "<>[]{}") else _escaped(c) for c in text)
+        return "".join(c if c.isprintable() and c not in "<>[]{}" else _escaped(c) for c in text)
 
     return "{" + ", ".join(f'"{key}": {safe(value)}' for key, value in data.items()) + "}"
 

@@ -55,6 +55,17 @@ def test_formulas_are_counting() -> None:
         assert penalised(c, m, n, penalty=1.0) == pytest.approx((2 * c + m) / n - 1)  # CRAG's
 
 
+def test_a_denominator_of_0_is_not_a_number_and_warns_of_nothing() -> None:
+    one, zero = np.array([1.0, 0.0]), np.zeros(2)
+    with np.errstate(all="raise"):
+        for scores in (f_score(one, zero, zero), penalised(one, zero, zero, penalty=1.0)):
+            assert np.isnan(scores).tolist() == [True, True]
+        assert np.isnan(hallucination_of_attempts(zero, one, one)).tolist() == [True, True]
+    sizes, errors = levels([1, 0, 0], [2, 2, 5])
+    assert (sizes.tolist(), errors.tolist()) == ([1.0, 2.0], [0.0, 1.0])
+    assert sizes.dtype == errors.dtype == np.float64
+
+
 def mean_risk(wrong: list[float]) -> float:
     """The area for one order, the surest first."""
     return sum(sum(wrong[:k]) / k for k in range(1, len(wrong) + 1)) / len(wrong)

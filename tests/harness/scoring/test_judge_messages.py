@@ -388,6 +388,7 @@ def test_faults_of_cut_abstained_and_unjudged_answers() -> None:
     assert faults("Ada Quill", abstained=True, rule="exact", correct=1.0) != []
     assert faults(LONG, answers=(LONG + "long",)) == []  # exact as far as it was kept
     assert faults("invalid", rule="judge", answers=("Ada",)) != [] == faults("invalid", answers=("Ada",))
+    assert faults("Ada Quill", answers=("Bob", "Ada Quill was invalid")) == []  # an answer that no judge sees
     assert verdict_faults({"query": "q", "answers": ["a"]}, "a") == []
 
 

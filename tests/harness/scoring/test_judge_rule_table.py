@@ -101,6 +101,7 @@ HELD: list[Row] = [
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, and a man whose name nobody at all remembers", RIGHT),
     (FILM, "Ada Quill", "Ada Quill, Bob Holt, one two old big red men", WRONG),
     (FILM, "Ada Quill", "It was Ada Quill herself or her twin", RIGHT), (FILM, "Ada", "this or that Ada", RIGHT),
+    (FILM, "Ada Quill", "Ada Quill or Bob, so Ada Quill", WRONG),
     ("Is it this or Holm?", "Holm", "it is Holm", RIGHT), ("Which film?", "12 Monkeys", "the film 12 Monkeys", RIGHT),
     ("Where?", "in Teth on May 3, 1998", "It was in Teth on May 3, 1998", RIGHT),
 ]  # fmt: skip

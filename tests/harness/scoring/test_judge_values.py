@@ -86,6 +86,7 @@ def test_what_may_be_a_year(text: str, year: bool) -> None:
         ("3 of 12 in 2020", [3, 12, 2020]), ("one of 5", [5]), ("one", [1]), ("one film", [1]),
         ("one  OF them", []), ("ONE of them", []),
         ("on March 3, 2024 twelve came, and about three left", [12, 3]), ("twelve on March 3, 2024", [12]),
+        ("twelve%3 March 2024", [12]), ("5 May.twelve birds", [12]),
         ("hundred", []), ("millions", []), ("million dollars", []), ("a hundred and two", [102]),
         ("two hundred", [200]),
         ("3d", []), ("mp3", []), ("1.2.3", []), ("50-40", []), ("7/8", []), ("8–9", []), ("5-a-side", [5]),
