@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,20 +93,22 @@ def questions(corpus: Corpus, n: int) -> dict[str, list[str]]:
 def engines(corpus: Corpus, k: int, earlier: Path | None) -> dict[str, Callable[[Sequence[str]], Search]]:
     """By name, what prepares a search for texts."""
     BM25(corpus)  # builds the index
-    retriever, peer = BM25(corpus), peer_of(corpus)
+    by_numpy, by_numba, peer = BM25(corpus), BM25(corpus), peer_of(corpus)
+    by_numpy.__dict__["_compiled"] = None  # else it would use numba once that has been started
+    bm25.LONG = 0
 
-    def ours(texts: Sequence[str], limit: float) -> Search:
-        def search() -> Any:
-            bm25.LONG = limit  # type: ignore[assignment]
-            return retriever.search(texts, k)
-
-        return search
+    def ours(retriever: BM25, texts: Sequence[str]) -> Search:
+        return lambda: retriever.search(texts, k)
 
     def theirs(texts: Sequence[str]) -> Search:
-        tokens = [retriever._index.numbers(text, "split") for text in texts]
+        tokens = [by_numpy._index.numbers(text, "split") for text in texts]
         return lambda: peer.retrieve(tokens, k=k, show_progress=False)
 
-    searches = {"numpy": lambda t: ours(t, float("inf")), "numba": lambda t: ours(t, 0), "bm25s": theirs}
+    searches: dict[str, Callable[[Sequence[str]], Search]] = {
+        "numpy": partial(ours, by_numpy),
+        "numba": partial(ours, by_numba),
+        "bm25s": theirs,
+    }
     if earlier:
         old = module(earlier).BM25(corpus)
         searches["earlier"] = lambda t: lambda: old.search(t, k)

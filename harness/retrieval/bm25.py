@@ -25,9 +25,9 @@ from lm_eval_rag.harness.retrieval.bm25_pruned import Ranking, pruned_search, te
 from lm_eval_rag.harness.retrieval.tokens import TOKENS, Dates
 
 log = logging.getLogger(__name__)
-# When numba is used: from so many queries of one retriever on, or at once if it has been started in this process.
-# On RuleQA it takes 0.8 CPU seconds to start and saves 0.6 to 1.6 ms a query, so it is repaid after some 500. On the
-# first run on a machine it compiles for some seconds, which later runs repay.
+# When numba is used: from so many queries of one retriever on, or at once if it has been started in this process. On
+# RuleQA its start is repaid after some 1,000 queries (scripts/bench_bm25.py), and a run that has come to half of them
+# is likely to come to all. On the first run on a machine it compiles for 5 seconds, which later runs repay.
 LONG = 500
 
 
