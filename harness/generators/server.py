@@ -10,12 +10,12 @@ import asyncio
 import copy
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
 from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.loop import Workers
+from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
@@ -147,6 +147,9 @@ class Server:
         )
         if self._session is None:
             self._session = network.session(self.lm, self.width)
+        return await _kept(self._post(lm, payload))
+
+    async def _post(self, lm: Any, payload: dict[str, Any]) -> tuple[Any, float]:
         began = time.perf_counter()
         async with self._session.post(self.lm.base_url, json=payload, headers=self.lm.header) as response:
             text = await response.text(errors="replace")
@@ -170,3 +173,16 @@ class Server:
             self._session = None
         if "_workers" in self.__dict__:
             self._workers.close()
+
+
+async def _kept(request: Coroutine[Any, Any, T]) -> T:
+    """The reply to a request that was sent. Where the run ends meanwhile, it is waited for a moment: it is paid for."""
+    sent = asyncio.ensure_future(request)
+    try:
+        return await asyncio.shield(sent)
+    except asyncio.CancelledError:
+        await asyncio.wait({sent}, timeout=MOMENT)
+        if not sent.done() or sent.cancelled() or sent.exception() is not None:
+            sent.cancel()
+            raise
+        return sent.result()

@@ -161,6 +161,22 @@ def test_a_refusal_ends_the_run_at_once(evaluate, tmp_path):
     assert stored == calm  # what was answered is not lost
 
 
+def test_replies_that_are_on_their_way_when_a_refusal_arrives_are_kept(evaluate, tmp_path):
+    journal = tmp_path / "j.sqlite"
+
+    def slow(prompt):
+        time.sleep(0.2)
+        return last_line(prompt)
+
+    def later(prompt, nth):
+        return "401" if len(server.tries) > 7 else None
+
+    with Chat(scripted(slow), later) as server, pytest.raises(UserError, match="refused the request: 401"):
+        evaluate("standard_rag", server.url, {"journal": str(journal)}, limit=120)
+    stored = sqlite3.connect(journal).execute("SELECT COUNT(*) FROM calls WHERE reply LIKE '\"%'").fetchone()[0]
+    assert stored == 7 and 8 <= server.tries.total() <= 2 * 8  # few were sent before the run ended
+
+
 def test_a_server_that_nobody_started_ends_the_run(evaluate):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
