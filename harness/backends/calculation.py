@@ -8,9 +8,9 @@ from time import perf_counter
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Calculate
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.calculate import calculate
 from lm_eval_rag.harness.core.calculate_values import Calculation, CalculationError, written
-from lm_eval_rag.harness.core.driver import Served
 from lm_eval_rag.harness.core.types import Query, Step
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Classify
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Query, Step
 from lm_eval_rag.harness.retrieval.classifier import Attributes, read_attributes

@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval_rag.harness.backends.page_reading import Reading
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Examples, MatchRules, Retrieve
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Passage, Query, Step, WebPage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.core.prompts import Prompt

@@ -11,7 +11,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.asks import HasGraph, Lookup
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Query, Step
 from lm_eval_rag.harness.data.page_store import read_meta, split_id

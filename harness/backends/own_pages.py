@@ -11,7 +11,7 @@ from typing import Any
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import CallError, at_least
 from lm_eval_rag.harness.core.asks import Pages, Rank
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal
 from lm_eval_rag.harness.core.types import Passage, Query, Step
 from lm_eval_rag.harness.data.corpus import Corpus

@@ -11,10 +11,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Ask, Together
+from lm_eval_rag.harness.core.backend import Backend, Progress, Served, StreamBackend
 from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
 from lm_eval_rag.harness.core.loop import Workers, run_async
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
@@ -23,58 +24,6 @@ Method = Callable[[Query], Plan[Answer]]
 T = TypeVar("T")
 WINDOW = 256  # questions in flight, unless the generator is wider
 REFILL = 3 / 4  # of the window: below it new questions start, so that their cheap asks meet in one batch
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A backend's reply to one ask, and the step it makes in the trace."""
-
-    value: Any
-    step: Step
-
-
-class BatchBackend(Protocol):
-    """Serves one type of ask in batches, called in a thread.
-
-    Attributes:
-        batch: The most asks it is given at once.
-    """
-
-    batch: int
-
-    def serve(self, asked: Sequence[tuple[Query, Any]]) -> Sequence[Served | CallError]:
-        """One reply for each (query, ask), in order; a CallError stands for an ask that failed."""
-        ...
-
-
-@runtime_checkable
-class StreamBackend(Protocol):
-    """Serves one type of ask as it comes; many calls run at once.
-
-    Attributes:
-        gather: As many asks are worth waiting for while cheap asks are still served; 0 starts each at once.
-    """
-
-    gather: int
-
-    async def answer(self, query: Query, ask: Any) -> Served | CallError:
-        """The reply to one ask; a CallError for one that failed."""
-        ...
-
-    async def close(self) -> None:
-        """Give up connections."""
-        ...
-
-
-Backend = BatchBackend | StreamBackend
-
-
-class Progress(Protocol):
-    """What is told how a run goes."""
-
-    def update(self, finished: int, waiting: int, steps: Sequence[Step]) -> None:
-        """``finished`` more questions are done, ``waiting`` calls are in flight, ``steps`` were just served."""
-        ...
 
 
 @dataclass(slots=True)

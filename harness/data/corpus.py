@@ -18,6 +18,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, read_text
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.data.tables import damaged, encoded, one_chunk, read_parquet, values
 
 COLUMNS = ("id", "text", "subject", "relation", "object", "time")
 SLICE = 1 << 15  # documents that are worked on at once, where that takes memory
@@ -54,7 +55,7 @@ class Corpus:
         if not table.num_rows and not empty:
             raise UserError(f"Corpus {id!r} is empty, so nothing can be retrieved. Give at least one document.")
         self.id, self.fingerprint, self.folder = id, fingerprint, folder
-        self._columns = {name: _one_chunk(table.column(name)) for name in COLUMNS}
+        self._columns = {name: one_chunk(table.column(name)) for name in COLUMNS}
         self._rules = tuple(rules)
         self._sources = tuple(sources) if any(sources) else ()
         self._read: dict[int, tuple[Any, ...]] = {}  # by row, so that all passages of a document share their texts
@@ -109,7 +110,7 @@ class Corpus:
         if len(self._read) > KEPT:
             self._read.clear()
         rows = sorted({int(row) for row, _ in hits} - self._read.keys())
-        columns = (_values(self._columns[name], rows) for name in COLUMNS)
+        columns = (values(self._columns[name], rows) for name in COLUMNS)
         for row, id, text, subject, relation, object, time in zip(rows, *columns, strict=True):
             whole = None if subject is None or relation is None or object is None else (subject, relation, object)
             self._read[row] = (id, text, time, (self._sources[row] if self._sources else "") or self.id, whole)
@@ -191,15 +192,15 @@ class Corpus:
         """Start and end of each subject's rows in the list of rows sorted by subject, and that list."""
         import numpy as np
 
-        coded = _coded(self._columns["subject"])
-        names = coded.dictionary.to_pylist()
-        codes = coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
+        subjects = encoded(self._columns["subject"])
+        names = subjects.dictionary.to_pylist()
+        codes = subjects.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
         ends = np.cumsum(np.bincount(codes, minlength=len(names) + 1)).tolist()
         spans = zip([0, *ends], ends, strict=False)
         return dict(zip(names, spans, strict=False)), np.argsort(codes, kind="stable")
 
     def _names(self, column: str) -> set[str]:
-        return set(_coded(self._columns[column]).dictionary.to_pylist()) - {None}
+        return set(encoded(self._columns[column]).dictionary.to_pylist()) - {None}
 
 
 def open_corpus(corpus_id: str) -> Corpus:
@@ -224,26 +225,6 @@ def open_corpus(corpus_id: str) -> Corpus:
     names = ("head", "body", "support", "body_support", "confidence", "repeat")
     rules = [Rule(**row) for row in read_parquet(folder / "rules.parquet", names).to_pylist()]
     return Corpus(table, id=corpus_id, fingerprint=fingerprint, rules=rules, examples=None, folder=folder)
-
-
-def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) -> Any:
-    """Columns of a Parquet file as an Arrow table; columns in ``coded`` are dictionary-encoded.
-
-    Raises:
-        UserError: The file is missing, truncated, or lacks a column.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path, memory_map=True, read_dictionary=list(coded)) as file:
-            table = {}
-            for name in columns:  # one after the other, since joining the chunks of a column takes its memory twice
-                table[name] = _one_chunk(file.read([name], use_threads=False).column(name))
-                pa.default_memory_pool().release_unused()
-            return pa.table(table)
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise damaged(path, error) from None
 
 
 def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
@@ -283,33 +264,3 @@ def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
     table = read_parquet(folder / "generator_train.parquet", ("id", "text", "time", "answers"))
     for row in table.to_pylist():
         yield Query(row["id"], row["text"], row["time"], corpus_id), row["answers"][0]
-
-
-def damaged(path: Path, error: Exception) -> UserError:
-    """The error for a missing or unreadable file of a built folder."""
-    return UserError(
-        f"{path} is missing or damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__}). "
-        f"Delete the folder {path.parent} and run again; it will be rebuilt."
-    )
-
-
-def _one_chunk(column: Any) -> Any:
-    """A column as one array, so that a row is read without a search for its chunk."""
-    import pyarrow as pa
-
-    whole = column.combine_chunks()
-    return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
-
-
-def _values(column: Any, rows: Sequence[int]) -> list[Any]:
-    import pyarrow as pa
-
-    part = column.take(pa.array(rows, pa.int64()))
-    values: list[Any] = (part.dictionary_decode() if pa.types.is_dictionary(part.type) else part).to_pylist()
-    return values
-
-
-def _coded(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

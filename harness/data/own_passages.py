@@ -11,8 +11,9 @@ from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.data.corpus import Corpus, open_corpus, read_parquet
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.page_store import SEPARATOR
+from lm_eval_rag.harness.data.tables import read_parquet
 
 FILE = "own.parquet"
 

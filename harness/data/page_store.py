@@ -20,7 +20,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.data.corpus import damaged, read_parquet
+from lm_eval_rag.harness.data.tables import damaged, read_parquet
 
 SEPARATOR = "#"  # between the id of a page set and the id of a question
 COLUMNS = ("name", "url", "snippet", "modified", "sha", "offset", "packed", "size", "note")

@@ -19,7 +19,6 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -31,15 +30,14 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, share_depth
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
-from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
+from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
-MAX_GEN_TOKS = 256  # lm_eval's own, for tasks that say nothing
 NAMED = 10  # at most so many questions are named in a warning
 CUT_SHORT = {  # count in a record -> what to say of it
     "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
@@ -75,8 +73,8 @@ class RagLM(LM):  # type: ignore[misc]
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Answer every request's question; each answer carries its record."""
         self._begin_record()
-        queries = _queries(requests)
-        first = _first_places(requests, queries)
+        queries = queries_of(requests)
+        first = first_places(requests, queries)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
         for i in sorted(set(first)):
             request = requests[i]
@@ -98,7 +96,7 @@ class RagLM(LM):  # type: ignore[misc]
                 for key, positions in groups.items():
                     options, shots, self.generator.system = json.loads(key)
                     method, asked = self._with_shots(shots), [queries[i] for i in positions]
-                    texts = engine.run(method, asked, decoding=_decoding(options), name=self.name, keep=keep)
+                    texts = engine.run(method, asked, decoding=decoding_of(options), name=self.name, keep=keep)
                     answers |= zip(positions, texts, strict=True)
         finally:
             self.generator.system = system
@@ -273,40 +271,3 @@ def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
     body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
     return type(name, (RagLM,), body)
-
-
-def _queries(requests: Sequence[Any]) -> list[Query]:
-    """The question of each request: without its gold answers, and where a task is not ours, its context."""
-    seen: Counter[tuple[str, str]] = Counter()
-    queries = []
-    for request in requests:
-        doc = request.doc
-        if "query" in doc and "id" in doc:
-            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"))
-        else:
-            query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
-        key = (request.task_name, query.id)
-        queries.append(replace(query, repeat=seen[key] % (request.repeats or 1)))
-        seen[key] += 1
-    return queries
-
-
-def _first_places(requests: Sequence[Any], queries: Sequence[Query]) -> list[int]:
-    """Where each question stands first: lm_eval fills up the shorter share of a rank with its last request."""
-    places: dict[tuple[str, Query], int] = {}
-    return [
-        places.setdefault((request.task_name, query), i)
-        for i, (request, query) in enumerate(zip(requests, queries, strict=True))
-    ]
-
-
-def _decoding(options: Mapping[str, Any]) -> Decoding:
-    unused = sorted(set(options) - {"until", "max_gen_toks", "do_sample", "temperature"})
-    if unused:
-        log.warning("Generation arguments that methods do not use: %s.", ", ".join(unused))
-    until = options.get("until") or ["\n"]
-    return Decoding(
-        max_tokens=int(options.get("max_gen_toks", MAX_GEN_TOKS)),
-        stop=(until,) if isinstance(until, str) else tuple(until),
-        temperature=float(options.get("temperature", 0.0)) if options.get("do_sample", True) else 0.0,
-    )

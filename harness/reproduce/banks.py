@@ -17,8 +17,9 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.types import Rule
-from lm_eval_rag.harness.data.corpus import open_corpus, read_parquet
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.data.folders import META, write_folder
+from lm_eval_rag.harness.data.tables import read_parquet
 
 PARTS = 4
 RULES = "rules.parquet"

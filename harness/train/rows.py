@@ -18,7 +18,8 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
 from lm_eval_rag.harness.core.types import Rule
-from lm_eval_rag.harness.data.corpus import Corpus, read_parquet
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.data.tables import read_parquet
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.rules.guided import JOINS
 

@@ -18,12 +18,14 @@ from typing import Any
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Examples, Generate, MatchRules, Retrieve
-from lm_eval_rag.harness.core.driver import Driver, Served
+from lm_eval_rag.harness.core.backend import Served
+from lm_eval_rag.harness.core.driver import Driver
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.progress import Bar
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Step
-from lm_eval_rag.harness.data.corpus import open_corpus, read_parquet
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.data.tables import read_parquet
 from lm_eval_rag.harness.generators.base import Generator
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 

@@ -9,7 +9,7 @@ import pytest
 from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
-from lm_eval_rag.harness.core.driver import Served
+from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
 from lm_eval_rag.harness.core.types import Passage, Query, Rule

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Generate, MatchRules, Retrieve, generate, match_rules, retrieve
-from lm_eval_rag.harness.core.driver import Driver, Served
+from lm_eval_rag.harness.core.backend import Served
+from lm_eval_rag.harness.core.driver import Driver
 from lm_eval_rag.harness.core.types import Answer, Query, Step
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Generate, Retrieve, generate, retrieve
-from lm_eval_rag.harness.core.driver import Driver, Served
+from lm_eval_rag.harness.core.backend import Served
+from lm_eval_rag.harness.core.driver import Driver
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Generate, Retrieve, generate, retrieve, together
-from lm_eval_rag.harness.core.driver import Driver, Served
+from lm_eval_rag.harness.core.backend import Served
+from lm_eval_rag.harness.core.driver import Driver
 from lm_eval_rag.harness.core.types import Answer, Query, Step
 
 QUERIES = [Query(f"q{i}", str(i)) for i in range(7)]

@@ -14,8 +14,8 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.prompts import Prompt, Template
 from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.core.types import Answer
-from lm_eval_rag.harness.plugin import model as model_module
 from lm_eval_rag.harness.plugin.model import model_class
+from lm_eval_rag.harness.plugin.requests import queries_of
 from lm_eval_rag.harness.plugin.unscored import listening
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 
@@ -153,7 +153,7 @@ def fake_request(doc):
 def test_only_the_oracle_control_is_lent_gold_answers_and_only_its_backend(rules, held, documents, docs):
     model = model_of("rulerag_icl")(generator="scripted-lm", rules=rules, corpus=documents, journal="off")
     requests = [fake_request(doc) for doc in docs]
-    gold = model._gold(requests, model_module._queries(requests))
+    gold = model._gold(requests, queries_of(requests))
     assert gold == ({(None, doc["id"]): doc["answers"] for doc in docs} if held else {})
 
 
@@ -199,4 +199,4 @@ def test_what_fills_up_a_ranks_share_is_neither_asked_nor_counted_again(document
     answers = model.generate_until([*repeated, *repeated[-2:], *repeated[-2:]])
     assert len(answers) == 16 and answers[-4:] == [*answers[10:12], *answers[10:12]]
     assert len(scripted_lm.seen) == 12 and model.counts["questions"] == 12 and model.counts["Generate"] == 12
-    assert [query.repeat for query in model_module._queries(repeated)] == [0, 1] * 6
+    assert [query.repeat for query in queries_of(repeated)] == [0, 1] * 6
