@@ -18,7 +18,7 @@ unparsed``); a sentence stays where its correction is blank (note ``sentence not
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate, retrieve, sample
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -30,7 +30,7 @@ from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 def chain_of_knowledge(
     query: Query,
     *,
-    k: Positive = 3,
+    k: Depth = 3,
     samples: Positive = 5,
     temperature: float = 0.7,
     sentences: Positive = 5,

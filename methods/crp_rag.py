@@ -40,7 +40,7 @@ from itertools import islice
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import has_loglikelihood
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.crp.building import Growth, Structure, build
@@ -63,7 +63,7 @@ UNEVALUATED: dict[str, Callable[[Graph], tuple[Path, ...]]] = {
 def crp_rag(
     query: Query,
     *,
-    k: Positive = 5,
+    k: Depth = 5,
     structure: Structure = "graph",
     aggregation: Literal["on", "off"] = "on",
     evaluation: Literal["on", "off", "shortest", "longest"] = "on",

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, retrieve
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.rationales import answer_or_line, first_sentence, states_answer
@@ -36,8 +36,8 @@ SENTENCES = {"paper": 10, "flashrag": 2}
 def ircot(
     query: Query,
     *,
-    k: Positive = 6,
-    paragraphs: Positive = 15,
+    k: Depth = 6,
+    paragraphs: Depth = 15,
     sentences: Positive | None = None,
     reader: Literal["cot", "direct"] = "cot",
     variant: Literal["paper", "flashrag"] = "paper",

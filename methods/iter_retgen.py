@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, retrieve
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.rationales import answer_or_line, states_answer
@@ -28,7 +28,7 @@ from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 def iter_retgen(
     query: Query,
     *,
-    k: Positive = 5,
+    k: Depth = 5,
     iterations: Positive = 3,
     variant: Literal["paper", "flashrag"] = "paper",
     thought_tokens: Positive = 256,

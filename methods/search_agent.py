@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, retrieve
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
@@ -61,7 +61,7 @@ PROTOCOLS = {
 def search_agent(
     query: Query,
     *,
-    k: Positive = 3,
+    k: Depth = 3,
     max_searches: Natural = 4,
     protocol: Literal["plain", "search_r1"] = "plain",
     turn_tokens: Positive = 500,

@@ -34,7 +34,7 @@ from typing import Literal
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikelihood, retrieve
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
@@ -115,7 +115,7 @@ class Form:
 def self_rag(
     query: Query,
     *,
-    k: Positive = 5,
+    k: Depth = 5,
     threshold: float = 0.2,
     beam: Positive = 2,
     segments: Positive = 1,

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 
 from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, retrieve
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
@@ -35,7 +35,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def think_then_act(
     query: Query,
     *,
-    k: Positive = 5,
+    k: Depth = 5,
     documents: Positive = 5,
     threshold: float = 0.5,
     n_questions: Positive = 3,

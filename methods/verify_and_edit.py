@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, retrieve, sample
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -40,7 +40,7 @@ from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 def verify_and_edit(
     query: Query,
     *,
-    k: Positive = 3,
+    k: Depth = 3,
     samples: Positive = 5,
     temperature: float = 0.7,
     variant: Literal["paper", "official"] = "paper",

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from lm_eval_rag.harness.backends.generation import GenerateBackend
+from lm_eval_rag.harness.backends.generation import GenerateBackend, OpenStream
 from lm_eval_rag.harness.core.asks import Generate, generate
 from lm_eval_rag.harness.core.driver import Driver, _Run
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
@@ -111,7 +111,7 @@ def engine(latency: dict[str, float], calls: int, places: int) -> float:
     """Simulated seconds of a run by the driver."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
-    driver = Driver(method(calls), {Generate: GenerateBackend(Simulated(places, latency))})
+    driver = Driver(method(calls), {Generate: GenerateBackend(OpenStream(Simulated(places, latency)))})
     queries = [Query(f"q{i}", "") for i in range(QUESTIONS)]
     loop.run_until_complete(_Run(driver, queries, lambda *kept: None).run())
     loop.close()

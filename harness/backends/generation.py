@@ -24,8 +24,11 @@ NO_TEXT = {  # how a continuation without text ended -> why there is none, and w
 
 
 @dataclass(slots=True)
-class _Streaming:
-    """A generator's stream, opened with the first ask and closed with the run."""
+class OpenStream:
+    """A generator's one stream in a run, shared by all who ask it; opened with the first ask and closed with the run.
+
+    One, because requests share the limits of their server, and a local model is not asked from two threads at once.
+    """
 
     generator: Generator
     _stream: Stream | None = field(default=None, init=False)
@@ -55,10 +58,31 @@ class _Streaming:
         return self._stream
 
     async def close(self) -> None:
-        """Close it, if it was opened."""
+        """Close it, if it was opened and nobody has closed it."""
         if self._stream is not None:
-            await self._stream.close()
-            self._stream = None
+            stream, self._stream = self._stream, None
+            await stream.close()
+
+
+@dataclass(slots=True)
+class _Streaming:
+    """What serves asks of a generator through its stream."""
+
+    stream: OpenStream
+
+    @property
+    def generator(self) -> Generator:
+        """The model."""
+        return self.stream.generator
+
+    @property
+    def gather(self) -> int:
+        """See :attr:`OpenStream.gather`."""
+        return self.stream.gather
+
+    async def close(self) -> None:
+        """Close the stream."""
+        await self.stream.close()
 
 
 @dataclass(slots=True)
@@ -77,7 +101,7 @@ class GenerateBackend(_Streaming):
 
     async def answer(self, query: Query, ask: Generate) -> Served | CallError:
         """The samples of an ask, as a tuple of texts."""
-        stream, decoding = await self.open(ask.prompt), self._decoding(ask)
+        stream, decoding = await self.stream.open(ask.prompt), self._decoding(ask)
         fitted = fit(ask.prompt, self.generator, decoding.max_tokens, self.limit)
         if isinstance(fitted, CallError):
             return fitted
@@ -144,7 +168,7 @@ class LoglikelihoodBackend(_Streaming):
 
     async def answer(self, query: Query, ask: Loglikelihood) -> Served | CallError:
         """ln P(continuation | prompt)."""
-        stream = await self.open(ask.prompt)
+        stream = await self.stream.open(ask.prompt)
         longest = self.generator.count_tokens(ask.continuation) or len(ask.continuation)
         fitted = fit(ask.prompt, self.generator, longest, self.limit)
         if isinstance(fitted, CallError):

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Ask, Together
@@ -21,7 +21,6 @@ from lm_eval_rag.harness.core.loop import Workers, run_async
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 
 Method = Callable[[Query], Plan[Answer]]
-T = TypeVar("T")
 WINDOW = 256  # questions in flight, unless the generator is wider
 REFILL = 3 / 4  # of the window: below it new questions start, so that their cheap asks meet in one batch
 

@@ -9,7 +9,12 @@ from typing import Any
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.backends.classification import ClassifyBackend
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
-from lm_eval_rag.harness.backends.generation import GenerateBackend, HasLoglikelihoodBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.backends.generation import (
+    GenerateBackend,
+    HasLoglikelihoodBackend,
+    LoglikelihoodBackend,
+    OpenStream,
+)
 from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
 from lm_eval_rag.harness.core import asks
@@ -52,12 +57,10 @@ BACKENDS: dict[type, Callable[[Resources], Any]] = {
 }
 
 # ask -> its backend, in runs with a generator
-OF_GENERATOR: dict[type, Callable[[Resources, Generator], Any]] = {
-    asks.Generate: lambda of, generator: GenerateBackend(
-        generator, journal=of.journal, decoding=of.decoding, limit=of.limit
-    ),
-    asks.Loglikelihood: lambda of, generator: LoglikelihoodBackend(generator, journal=of.journal, limit=of.limit),
-    asks.HasLoglikelihood: lambda of, generator: HasLoglikelihoodBackend(generator),
+OF_GENERATOR: dict[type, Callable[[Resources, OpenStream], Any]] = {
+    asks.Generate: lambda of, stream: GenerateBackend(stream, journal=of.journal, decoding=of.decoding, limit=of.limit),
+    asks.Loglikelihood: lambda of, stream: LoglikelihoodBackend(stream, journal=of.journal, limit=of.limit),
+    asks.HasLoglikelihood: lambda of, stream: HasLoglikelihoodBackend(stream.generator),
 }
 
 
@@ -65,5 +68,6 @@ def backends(resources: Resources, generator: Generator | None) -> dict[type, An
     """The backend of each ask that this run can serve."""
     served = {ask: make(resources) for ask, make in BACKENDS.items()}
     if generator is not None:
-        served |= {ask: make(resources, generator) for ask, make in OF_GENERATOR.items()}
+        stream = OpenStream(generator)
+        served |= {ask: make(resources, stream) for ask, make in OF_GENERATOR.items()}
     return served

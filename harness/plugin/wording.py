@@ -17,5 +17,5 @@ def question_with_time(doc: Mapping[str, Any]) -> str:
 
 
 def first_answer(doc: Mapping[str, Any]) -> str:
-    """The first gold answer."""
-    return str(doc["answers"][0])
+    """The first gold answer; "" for a question without any."""
+    return str(doc["answers"][0]) if doc["answers"] else ""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, Loglikelihood, Retrieve
+from lm_eval_rag.harness.core.asks import Generate, Loglikelihood, Retrieve, Together
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan
 from lm_eval_rag.harness.scoring.case import is_missing
 
 P = ParamSpec("P")
+T = TypeVar("T")
 DONT_KNOW = "I don't know"
 STOP = ("\n\n\n", "\nQuestion:", "\nDocuments:")  # ends every step: models that go on would ask themselves
 OVER = "max_calls reached"
@@ -35,26 +37,52 @@ def limited(method: Callable[P, Plan[Answer]]) -> Callable[P, Plan[Answer]]:
 def within(plan: Plan[Answer], max_calls: int) -> Plan[Answer]:
     """The plan's answer, or an abstention with what it retrieved once it would make call ``max_calls`` + 1.
 
-    A call is one sample of Generate, or one Loglikelihood: what costs. Other asks are free.
+    A call is one sample of Generate, or one Loglikelihood: what costs. Other asks are free. Plans that run together
+    are counted as one.
     """
-    calls, retrieved, reply = 0, list[Sequence[Passage]](), None
-    while True:
-        try:
-            ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-        except StopIteration as stop:
-            answer: Answer = stop.value
-            return answer
-        calls += ask.n if isinstance(ask, Generate) else isinstance(ask, Loglikelihood)
-        if calls > max_calls:
-            plan.close()
-            return abstention(merged(retrieved), OVER)
-        try:
-            reply = yield ask
-        except CallError as error:  # the plan may know what to do
-            reply = error
-        else:
-            if isinstance(ask, Retrieve):
-                retrieved.append(reply)
+    budget = _Budget(max_calls)
+    try:
+        return (yield from budget.counted(plan))
+    except _OverError:
+        return abstention(merged(budget.retrieved), OVER)
+
+
+class _OverError(CallError):
+    """A call more than is allowed."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    """The calls that are left, and what was retrieved so far."""
+
+    left: int
+    retrieved: list[Sequence[Passage]] = field(default_factory=list)
+
+    def counted(self, plan: Plan[T]) -> Plan[T]:
+        """The plan, as far as its calls go."""
+        reply: Any = None
+        while True:
+            try:
+                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+            except StopIteration as stop:
+                value: T = stop.value
+                return value
+            self.left -= ask.n if isinstance(ask, Generate) else isinstance(ask, Loglikelihood)
+            if self.left < 0:
+                plan.close()
+                raise _OverError(OVER)
+            if isinstance(ask, Together):
+                ask = Together(tuple(map(self.counted, ask.plans)))
+            try:
+                reply = yield ask
+            except _OverError:  # of one of the plans together: it ends all
+                plan.close()
+                raise
+            except CallError as error:  # the plan may know what to do
+                reply = error
+            else:
+                if isinstance(ask, Retrieve):
+                    self.retrieved.append(reply)
 
 
 def abstention(passages: Sequence[Passage] = (), *notes: str) -> Answer:

@@ -52,6 +52,13 @@ def test_every_parameter_has_a_default_and_a_type(name):
         check(parameter, value, hints[parameter])
 
 
+def test_no_list_of_documents_is_longer_than_memory_allows(name):
+    hints = inspect.get_annotations(method(name), eval_str=True)
+    for parameter in {"k", "depth", "paragraphs"} & set(hints):
+        with pytest.raises(UserError, match=f"{parameter}=1000000000 is not allowed"):
+            check(parameter, 10**9, hints[parameter])
+
+
 def test_counts_may_not_be_zero_or_less(name, queries, corpus, generator):
     hints = inspect.get_annotations(method(name), eval_str=True)
     lowest = {n: m.ge for n, h in hints.items() for m in getattr(h, "__metadata__", ()) if isinstance(m, Ge)}

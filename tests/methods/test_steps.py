@@ -11,9 +11,9 @@ import pytest
 
 from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample
+from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample, together
 from lm_eval_rag.harness.core.parameters import defaults, variant
-from lm_eval_rag.harness.core.types import Answer, Query
+from lm_eval_rag.harness.core.types import Answer, Passage, Query
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
 from lm_eval_rag.methods.reasoning.judgements import ABSENT, first_label, label_logs, shares
@@ -272,3 +272,22 @@ def test_prompts_are_complete(name):
     for step, wording in wordings(name).items():
         assert wording.template.version.startswith(f"{name}-"), step
         assert wording.template.instruction and "{" in wording.text and set(PARTS) >= {"text"}
+
+
+def test_calls_of_plans_that_run_together_count():
+    def plan():
+        yield from retrieve("a", 1)
+        yield from together([generate("b"), generate("c")])
+        return Answer("never")
+
+    budget = within(plan(), 1)
+    next(budget)
+    both = budget.send((Passage("p", "text"),))
+    first, second = both.plans
+    next(first)
+    with pytest.raises(CallError) as over:
+        next(second)
+    with pytest.raises(StopIteration) as stop:
+        budget.throw(over.value)
+    answer = stop.value.value
+    assert answer.abstained and answer.notes == ("max_calls reached",) and [p.id for p in answer.passages] == ["p"]

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend
+from lm_eval_rag.harness.backends.corpora import Corpora
+from lm_eval_rag.harness.backends.generation import GenerateBackend, LoglikelihoodBackend, OpenStream
+from lm_eval_rag.harness.backends.lookup import Graphs
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.core.backend import Served
@@ -14,7 +16,9 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.fit import Fitted, fit
+from lm_eval_rag.harness.plugin.serving import Resources, backends
 
 TEMPLATE = Template(
     "1", "Read.", "Read and follow.", "Answer.", "Docs:\n{documents}", "Rules:\n{rules}", "Q: {query}", "A:"
@@ -111,7 +115,7 @@ def test_a_plain_text_fits_or_not(room, fits):
 
 def serve(asks, generator, journal=None, decoding=None, limit=None):
     journal = Journal(None) if journal is None else journal  # an empty journal is falsy
-    backend = GenerateBackend(generator, journal=journal, decoding=decoding or Decoding(), limit=limit)
+    backend = GenerateBackend(OpenStream(generator), journal=journal, decoding=decoding or Decoding(), limit=limit)
     return answers(backend, [(QUERY, ask) for ask in asks])
 
 
@@ -141,7 +145,7 @@ def test_samples_are_numbered_and_journalled_apart(tmp_path):
 @pytest.mark.parametrize(("temperature", "samples"), [(0.7, [0, 1, 2, 3]), (0.0, [0, 1])])
 def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, samples):
     generator = Words()
-    backend = GenerateBackend(generator)
+    backend = GenerateBackend(OpenStream(generator))
     ask = Generate("p", n=2, temperature=temperature)
     first, second = answers(backend, [(QUERY, ask), (dataclasses.replace(QUERY, repeat=1), ask)])
     assert [sample for _, sample, _ in generator.made] == samples
@@ -236,10 +240,10 @@ def test_batches_are_no_larger_than_the_generator_likes():
 def test_log_probabilities_come_through_the_journal(tmp_path):
     asks = [(QUERY, Loglikelihood(prompt, word)) for prompt, word in (("a", "bc"), ("bad", "x"), ("a", "d"))]
     generator = Words(fails={"bad"})
-    replies = answers(LoglikelihoodBackend(generator, journal=Journal(tmp_path / "j.sqlite")), asks)
+    replies = answers(LoglikelihoodBackend(OpenStream(generator), journal=Journal(tmp_path / "j.sqlite")), asks)
     assert [reply.value for reply in replies if isinstance(reply, Served)] == [-3.0, -2.0]
     assert isinstance(replies[1], CallError)
-    again = answers(LoglikelihoodBackend(generator, journal=Journal(tmp_path / "j.sqlite")), asks)
+    again = answers(LoglikelihoodBackend(OpenStream(generator), journal=Journal(tmp_path / "j.sqlite")), asks)
     assert [reply.step.journalled for reply in again if isinstance(reply, Served)] == [True, True]
     assert sorted(generator.made) == [("a", "bc"), ("a", "d"), ("bad", "x"), ("bad", "x")]
 
@@ -248,7 +252,31 @@ def test_log_probabilities_leave_room_for_the_continuation():
     prompt = Prompt(TEMPLATE, "who?", tuple(Passage(f"d{i}", "one two three") for i in range(4)))
     room = len(prompt.render(2).split()) + 3
     generator = Words(room)
-    (reply,) = answers(LoglikelihoodBackend(generator), [(QUERY, Loglikelihood(prompt, "one two three"))])
+    (reply,) = answers(LoglikelihoodBackend(OpenStream(generator)), [(QUERY, Loglikelihood(prompt, "one two three"))])
     assert generator.made == [(prompt.render(2), "one two three")] and reply.step.dropped_passages == 2
-    (failed,) = answers(LoglikelihoodBackend(Words(2)), [(QUERY, Loglikelihood("a b c", "d"))])
+    (failed,) = answers(LoglikelihoodBackend(OpenStream(Words(2))), [(QUERY, Loglikelihood("a b c", "d"))])
     assert isinstance(failed, CallError)
+
+
+def test_all_asks_of_a_generator_share_its_stream():
+    """Two streams would step one engine from two threads, and double a server's limits."""
+    opened = []
+
+    class Streamed(Words):
+        def stream(self):
+            opened.append(self)
+            return Batched(self)
+
+    resources = Resources(Corpora("bm25", {}), Graphs(None), Journal(None))
+    served = backends(resources, Streamed(100))
+
+    async def main():
+        await asyncio.gather(
+            served[Generate].answer(QUERY, Generate("a b")),
+            served[Loglikelihood].answer(QUERY, Loglikelihood("a", "b")),
+        )
+        for ask in (Generate, Loglikelihood):
+            await served[ask].close()
+
+    asyncio.run(main())
+    assert len(opened) == 1
