@@ -26,7 +26,7 @@ from lm_eval_rag.tasks.ruleqa_demo.names import Names, syllables
 from lm_eval_rag.tasks.wikipedia.records import Page
 
 OMITTED = 0.6  # share of the passages that leave out one of the facts that they could state
-FAMILY, WINNERS = 3, 3  # persons of a family name; winners of a prize
+FAMILY, WINNERS = 2, 3  # persons of a family name; winners of a prize
 
 
 @dataclass(frozen=True, slots=True)

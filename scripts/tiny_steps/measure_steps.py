@@ -1,0 +1,125 @@
+"""How well an embedded generator follows the methods of several steps: the tables of its card.
+
+    python scripts/tiny_steps/measure_steps.py steps harness/generators/reasoning_tiny
+    python scripts/tiny_steps/measure_steps.py methods tiny_steps --questions 200 --methods ircot search_agent
+    python scripts/tiny_steps/measure_steps.py methods teacher --questions 400
+
+``steps``: of each kind of step the share of greedy replies that equal the teacher's, over prompts that the methods sent
+to the teacher in two worlds that training has not seen. ``methods``: exact match and token F1 of methods on the test
+questions of reasoning_demo, with an embedded generator by name, or with the teacher, an honest reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
+
+from make_rows import MIX, record
+from packing import joined
+from teacher import Teacher
+
+from lm_eval_rag._register import method_of
+from lm_eval_rag.harness.core.types import Passage, Query
+from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
+from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.scoring import score
+from lm_eval_rag.methods.reasoning.steps import STOP
+from lm_eval_rag.tasks.reasoning_demo.build import questions_of
+from lm_eval_rag.tasks.reasoning_demo.questions import draw
+from lm_eval_rag.tasks.reasoning_demo.world import make_parts
+
+UNSEEN = (900_001, 900_002)  # seeds of worlds; training takes 1,000 and the next few hundred
+INVENTED = ("verify_and_edit.rationale", "chain_of_knowledge.rationale", "tree_of_thoughts.thought")
+PER_WORLD = 20  # questions of each method
+STOPS = (*STOP, "\nResults:")
+
+
+def prompts_of(methods: Sequence[str], most: int) -> dict[str, list[tuple[str, str]]]:
+    """(prompt, reply of the teacher) by step, at most so many of each, over all passages of unseen worlds."""
+    rows = defaultdict[str, set[tuple[str, str]]](set)
+    for seed in UNSEEN:
+        rng, (part, _) = random.Random(f"unseen {seed}"), make_parts(seed)
+        questions = draw(rng, part, 0.25)[:PER_WORLD]
+        for method in methods:
+            teacher = record(method, part, list(part.facts), questions, "bm25", **MIX[method][1])
+            for step, prompt, reply in teacher.rows:
+                rows[f"{method}: {step.split('.')[1]}"].add((prompt, reply))
+    return {
+        step: random.Random(step).sample(sorted(pairs), min(len(pairs), most)) for step, pairs in sorted(rows.items())
+    }
+
+
+def same_reply(prompt: str, reply: str, expected: str) -> bool:
+    """Whether a reply says what the teacher's does, with other blanks."""
+    return " ".join(reply.split()) == " ".join(joined(prompt, expected).split())
+
+
+def measure_steps(generator: Generator, methods: Sequence[str], most: int) -> None:
+    """Print the table of steps."""
+    print("| step | prompts | equal replies |\n|---|---:|---:|")
+    for step, pairs in prompts_of(methods, most).items():
+        if step.replace(": ", ".") in INVENTED:
+            continue
+        prompts = [prompt for prompt, _ in pairs]
+        replies = generator.generate(prompts, Decoding(120, STOPS), [0] * len(prompts))
+        right = sum(same_reply(p, str(r), e) for (p, e), r in zip(pairs, replies, strict=True))
+        print(f"| {step} | {len(pairs)} | {100 * right / len(pairs):.0f} |", flush=True)
+
+
+def measure_methods(name: str, methods: Sequence[str], count: int, seed: int = 0) -> None:
+    """Print the table of methods."""
+    parts, questions = make_parts(seed), questions_of(seed)["test"][:count]
+    corpus = [Passage(page.title, page.text) for part in parts for page in part.pages]
+    queries = [Query(f"q{number}", question.text) for number, question in enumerate(questions)]
+    kinds = sorted({question.type for question in questions})
+    print(f"| method | em | f1 | {' | '.join(kinds)} | abstained | seconds |\n|---|{'---:|' * (len(kinds) + 4)}")
+    generator: Generator = Teacher(parts[0], questions, reads=True) if name == "teacher" else embedded(name)
+    for method in methods:
+        began = perf_counter()
+        results = run(method_of(method), queries, corpus=corpus, generator=generator)
+        scores, abstained = defaultdict[str, list[float]](list), 0
+        for question, (answer, _) in zip(questions, results, strict=True):
+            row = score({"answers": [question.answer], "query": question.text}, answer.text, None)
+            scores["em"].append(row["em"])
+            scores["f1"].append(row["token_f1"])
+            scores[question.type].append(row["em"])
+            abstained += answer.abstained
+        cells = [f"{100 * sum(scores[k]) / len(scores[k]):.1f}" for k in ("em", "f1", *kinds)]
+        share = 100 * abstained / len(questions)
+        print(f"| {method} | {' | '.join(cells)} | {share:.1f} | {perf_counter() - began:.0f} |", flush=True)
+
+
+def embedded(name: str) -> LMGenerator:
+    """An embedded generator by its name, or a checkpoint by its folder."""
+    if name in EMBEDDED:
+        return LMGenerator(ModelSpec(name))
+    return LMGenerator(ModelSpec("hf", {"pretrained": name, "dtype": "float32"}, 32))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("steps", "methods"))
+    parser.add_argument("generator", help="name of an embedded generator, a folder, or teacher")
+    parser.add_argument("--methods", nargs="+", default=list(MIX), choices=list(MIX))
+    parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--prompts", type=int, default=60, help="prompts of each step, at most")
+    args = parser.parse_args()
+    logging.disable(logging.WARNING)
+    if args.what == "steps":
+        measure_steps(embedded(args.generator), args.methods, args.prompts)
+    else:
+        measure_methods(args.generator, args.methods, args.questions)
+
+
+if __name__ == "__main__":
+    main()
