@@ -44,7 +44,7 @@ def mixed() -> list[Reasoning]:
 
 def gold(part: Part, question: Reasoning) -> list[Passage]:
     """The passages of a chain, and that which lacks what a claim says."""
-    titles = dict.fromkeys([fact.subject for fact in question.chain] + [name for name in (question.missing or ())[:1]])
+    titles = dict.fromkeys([*(fact.subject for fact in question.chain), *(question.missing or ())[:1]])
     pages = {page.title: page for page in part.pages}
     return [Passage(title, pages[title].text) for title in titles]
 
@@ -72,9 +72,7 @@ def test_the_teacher_that_knows_the_world(scripts: Any, part: Part, mixed: list[
             assert answer.text == question.answer, question
 
 
-def test_the_honest_teacher_does_not_know_what_it_has_not_read(
-    scripts: Any, part: Part, mixed: list[Reasoning]
-) -> None:
+def test_the_honest_teacher_says_that_it_does_not_know(scripts: Any, part: Part, mixed: list[Reasoning]) -> None:
     teacher = scripts("teacher").Teacher(part, mixed, reads=True)
     results = run(method_of("standard_prompting"), [Query(q.text, q.text) for q in mixed], generator=teacher)
     for question, (answer, _) in zip(mixed, results, strict=True):
