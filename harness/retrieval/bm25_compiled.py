@@ -46,7 +46,8 @@ class CompiledSearch:
     def search(self, queries: Sequence[Sequence[int]], k: int) -> list[Ranking]:
         """The ``k`` best documents of each query, best first, ties by row."""
         index, k = self._index, min(k, self._documents)
-        tokens = np.array([token for query in queries for token in sorted(query, key=self._sizes.__getitem__)], np.int64)
+        rarest_first = [sorted(query, key=self._sizes.__getitem__) for query in queries]
+        tokens = np.array([number for query in rarest_first for number in query], np.int64)
         begins = np.array([0, *accumulate(map(len, queries))], np.int64)
         totals, candidates = np.zeros(self._documents), np.empty(self._documents, np.int32)
         rows, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
