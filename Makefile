@@ -30,6 +30,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed_method.py
 	$(BIN)/python -m pytest tests/test_imports.py
 
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
