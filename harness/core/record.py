@@ -65,6 +65,7 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "journalled": sum(step.journalled for step in trace.steps),
         **_predicted(answer),
         **_how_it_ended(trace.steps),
+        **_sources(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
 
@@ -73,6 +74,12 @@ def _predicted(answer: Answer) -> dict[str, Any]:
     """The predicted evidence and triples as lists; nothing if the method does not predict them."""
     predicted = {"evidence": answer.evidence, "triples": answer.triples}
     return {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
+
+
+def _sources(steps: Iterable[Step]) -> dict[str, Any]:
+    """How many queries the run and its fallback served; nothing for a retriever without a fallback."""
+    counts = Counter(step.source for step in steps if step.source)
+    return {"retrieved_by": dict(sorted(counts.items()))} if counts else {}
 
 
 def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:
