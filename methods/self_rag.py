@@ -37,9 +37,10 @@ from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikeli
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, label_logs, shares
-from lm_eval_rag.methods.reasoning.rationales import answer_in, first_sentence, states_answer, words
+from lm_eval_rag.methods.reasoning.rationales import answer_in, before_answer, first_sentence, states_answer
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 # judgement -> its labels in words, as tokens of the checkpoints, and what each is worth
@@ -166,7 +167,8 @@ def self_rag(
                 candidates.append((yield from _continued(query.text, draft, passage, form, weights, segment_tokens)))
         drafts = sorted(candidates, key=lambda draft: -draft.score)[:beam]  # stable: of equal ones the first
     best, text = drafts[0], drafts[0].text
-    return final(answer_in(text) or text, merged([best.passages, *(draft.passages for draft in drafts[1:])]), notes)
+    passages = merged([best.passages, *(draft.passages for draft in drafts[1:])])
+    return final(answer_in(text) or text, passages, notes, before_answer(text))
 
 
 def _retrieves(logs: Sequence[float], threshold: float, variant: str) -> bool:
@@ -189,7 +191,7 @@ def _continued(
     score = draft.score
     if form.scored:
         space = "" if form.tokens else " "
-        score += math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / words(segment))
+        score += math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / count_words(segment))
     for step in ("relevant", "supported", "useful") if passage else ("useful",):
         logs = yield from form.logs(step, form.prompt(step, question, draft, passage, segment * (step != "relevant")))
         values = zip(shares(logs).values(), LABELS[step][2], strict=True)

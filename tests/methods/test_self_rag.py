@@ -7,7 +7,7 @@ import math
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.methods.reasoning.rationales import words
+from lm_eval_rag.harness.scoring.normalise import count_words as words
 from lm_eval_rag.methods.self_rag import LABELS, self_rag
 
 QUESTION = "Who wrote the book that Ada Moss read?"
