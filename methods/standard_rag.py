@@ -1,9 +1,9 @@
 """Standard RAG: the documents that the question retrieves, then the answer (RuleRAG, section 4.2 and Table 2).
 
-Departures: the wording of the prompt is ours. ``n_queries=n`` is a control that the paper lacks: n retrievals with
-variants of the question, fused by reciprocal rank, so that rule-guided retrieval can be compared at equal calls.
-``samples=n`` is another: the most frequent of n sampled answers (self-consistency, arXiv:2203.11171), so that methods
-of several steps can be compared at equal calls of the model.
+Departures: the wording of the prompt is ours; it asks for the form of answer that the task has. ``n_queries=n`` is a
+control that the paper lacks: n retrievals with variants of the question, fused by reciprocal rank, so that rule-guided
+retrieval can be compared at equal calls. ``samples=n`` is another: the most frequent of n sampled answers
+(self-consistency, arXiv:2203.11171), so that methods of several steps can be compared at equal calls of the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
-from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template_for
 from lm_eval_rag.methods.reasoning.rationales import most_frequent
 
 
@@ -51,7 +51,7 @@ def standard_rag(
         samples: Sampled answers, of which the most frequent is taken; 1 is the task's decoding, without a vote.
         temperature: Of several samples.
     """
-    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
+    parts = template_for(query, prompt_file, answer_style)  # before anything is asked: a bad file ends the run at once
     asked = yield from question_asked(query.text, degenerated)
     found = yield from _search(asked, n_queries, k)
     worked = []

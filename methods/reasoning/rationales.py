@@ -32,6 +32,11 @@ def answer_in(text: str) -> str | None:
     return (lines[0].strip().rstrip('."*').strip() or None) if lines else None
 
 
+def before_answer(text: str) -> str:
+    """What stands before the first "answer is"; the whole text without one."""
+    return ANSWER.split(text, maxsplit=1)[0].strip(" ,;:-\n")
+
+
 def answer_or_line(text: str) -> str:
     """The stated answer; else the last line that is not blank; "" where there is none, or "the answer is" alone."""
     return answer_in(text) or next((line for line in reversed(lines(text)) if ANSWER.sub("", line).strip(". ")), "")
@@ -60,11 +65,6 @@ def sentences(text: str) -> list[str]:
 def first_sentence(text: str) -> str:
     """The first sentence; "" for a blank text."""
     return next(iter(sentences(text)), "")
-
-
-def words(text: str) -> int:
-    """Number of words and signs, at least 1: the unit of our perplexities, which is the same for every model."""
-    return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
 
 
 def overlap(a: str, b: str) -> float:
