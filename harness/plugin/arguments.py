@@ -24,6 +24,7 @@ from lm_eval_rag.harness.generators.fit import check_version
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.answer_likelihood import with_likelihood
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.web.extract import EXTRACTORS
@@ -42,6 +43,7 @@ OURS = (
     "extractor",
     "window",
     "trace",
+    "perplexity",
 )
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
@@ -62,6 +64,7 @@ class Setup:
         kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
         window: The most questions in flight; None for the default.
         trace: A file for every step of every question; None writes none.
+        perplexity: Whether the log-probability of each answer is asked for.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Setup:
     kg: KnowledgeGraph | None = None
     window: int | None = None
     trace: str | None = None
+    perplexity: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -98,7 +102,8 @@ class Setup:
 
     def bound(self, **others: Any) -> Callable[..., Any]:
         """The method with its parameters, and ``others`` for those that were not given."""
-        return bind(self.method, {**others, **self.parameters})
+        method = bind(self.method, {**others, **self.parameters})
+        return with_likelihood(method) if self.perplexity else method
 
     def journal_path(self, rank: int) -> Path | None:
         """The journal's file, one a rank; None when it is off."""
@@ -168,6 +173,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
         window=rest.get("window"),
         trace=rest.get("trace"),
+        perplexity=_yes_or_no("perplexity", rest.get("perplexity", False)),
     )
 
 
@@ -193,6 +199,11 @@ def _check_prompts(path: str, tuned: str | None) -> None:
 
 def _of_rank(path: Path, rank: int) -> Path:
     return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+
+
+def _yes_or_no(name: str, given: Any) -> bool:
+    check(name, given, bool)
+    return bool(given)
 
 
 def _chat(given: Any, spec: ModelSpec) -> bool | None:
