@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from teacher import Teacher
 
-from lm_eval_rag.harness.core.types import Passage, Query
+from lm_eval_rag.harness.core.types import SHORT, Passage, Query
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.retrieval import make_retriever
@@ -60,7 +60,7 @@ def most_named(parts: tuple[Part, Part], test: Questions, train: Questions) -> l
 def one_retrieval(parts: tuple[Part, Part], test: Questions, train: Questions) -> list[str]:
     """A perfect reader of the first ten passages that one retrieval with the question finds."""
     teacher = Teacher(parts[0], test, reads=True)
-    queries = [Query(str(number), question.text) for number, question in enumerate(test)]
+    queries = [Query(str(number), question.text, answer_form=SHORT) for number, question in enumerate(test)]
     return [answer.text for answer, _ in run(standard_rag, queries, corpus=_passages(parts), generator=teacher)]
 
 

@@ -20,7 +20,7 @@ from scenes import scene
 from teacher import Teacher
 
 from lm_eval_rag._register import method_of
-from lm_eval_rag.harness.core.types import Passage, Query
+from lm_eval_rag.harness.core.types import SHORT, Passage, Query
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.retrieval import RETRIEVERS
@@ -71,7 +71,7 @@ def record(
     teacher = Teacher(part, questions, reads=True)
     pages = {page.title: page for page in part.pages}
     corpus = [Passage(title, pages[title].text) for title in titles]
-    queries = [Query(f"q{number}", question.text) for number, question in enumerate(questions)]
+    queries = [Query(f"q{number}", question.text, answer_form=SHORT) for number, question in enumerate(questions)]
     run(method_of(method), queries, corpus=corpus, generator=teacher, retriever=retriever, **more)
     return teacher
 

@@ -27,7 +27,7 @@ from packing import joined
 from teacher import Teacher
 
 from lm_eval_rag._register import method_of
-from lm_eval_rag.harness.core.types import Passage, Query
+from lm_eval_rag.harness.core.types import SHORT, Passage, Query
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
@@ -80,7 +80,7 @@ def measure_methods(name: str, methods: Sequence[str], count: int, seed: int = 0
     """Print the table of methods."""
     parts, questions = make_parts(seed), questions_of(seed)["test"][:count]
     corpus = [Passage(page.title, page.text) for part in parts for page in part.pages]
-    queries = [Query(f"q{number}", question.text) for number, question in enumerate(questions)]
+    queries = [Query(f"q{number}", question.text, answer_form=SHORT) for number, question in enumerate(questions)]
     kinds = sorted({question.type for question in questions})
     print(f"| method | em | f1 | {' | '.join(kinds)} | abstained | seconds |\n|---|{'---:|' * (len(kinds) + 4)}")
     generator: Generator = Teacher(parts[0], questions, reads=True) if name == "teacher" else embedded(name)

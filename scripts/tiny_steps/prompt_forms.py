@@ -61,7 +61,7 @@ def forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
             pattern = rf"{re.escape(head)}\n(?:Documents:\n(?P<docs>.*?)\n)?{body}\n{re.escape(answer)}(?: (?P<r>.*))?"
             found.append((len(head), step, re.compile(pattern, re.DOTALL)))
 
-    base = load_template(Path(str(files("lm_eval_rag.methods.prompts") / "ruleqa.toml")))
+    base = load_template(Path(str(files("lm_eval_rag.methods.prompts") / "short_answer.toml")))
     add("standard.answer", {base.instruction, base.instruction_closed}, "Question: {query}", base.answer)
     for method in METHODS:
         for step, wording in wordings(method).items():

@@ -82,13 +82,14 @@ def turn(teacher: Teacher, read: Asked) -> str:
 
 
 def segment(teacher: Teacher, read: Asked) -> str:
-    """What one passage adds to the answer: a fact, or the answer."""
+    """What one passage adds to the answer: a fact, with the answer if it is known then."""
     assert read.question is not None
     facts = teacher.seen(read, f"{read.docs} {read.reasoning}")
-    new = [fact for fact in facts if fact.text not in read.reasoning and fact.text in (read.docs or "")]
-    if new and not (is_complete(read.question, facts) and new[0] == facts[-1]):
-        return new[0].text
-    return ending(read.question, facts)
+    new = [fact.text for fact in facts if fact.text not in read.reasoning and fact.text in (read.docs or "")]
+    end = ending(read.question, facts)
+    if not new:
+        return end
+    return f"{new[-1][:-1]}, s{end[1:]}" if is_complete(read.question, facts) else new[0]
 
 
 def relevant(teacher: Teacher, read: Asked) -> str:
@@ -98,16 +99,13 @@ def relevant(teacher: Teacher, read: Asked) -> str:
 
 
 def supported(teacher: Teacher, read: Asked) -> str:
-    """Whether the passage states the segment, or the last fact of the chain beside the answer."""
-    statement, docs = read.fields["segment"], read.docs or ""
-    last = read.question.chain[-1].text if read.question else ""
-    right = read.question is not None and f"answer is {read.question.answer}" in statement
-    return "fully" if statement in docs or (right and last in docs) else "no"
+    """Whether the passage states the fact of the segment."""
+    stated = re.split(r",? so the answer is", read.fields["segment"], flags=re.IGNORECASE)[0]
+    return "fully" if stated.strip() and stated in (read.docs or "") else "no"
 
 
 def useful(teacher: Teacher, read: Asked) -> str:
-    """5 for the answer, 3 for a fact of the chain, else 1."""
-    assert read.question is not None
+    """5 for the answer, 3 for a fact, else 1."""
     if "answer is" in read.fields["segment"]:
         return "1" if DONT_KNOW in read.fields["segment"] else "5"
     return "3" if read_fact(read.fields["segment"]) else "1"

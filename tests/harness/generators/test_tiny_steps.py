@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag._register import method_of
-from lm_eval_rag.harness.core.types import Passage, Query
+from lm_eval_rag.harness.core.types import SHORT, Passage, Query
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.tasks.reasoning_demo.build import questions_of
 from lm_eval_rag.tasks.reasoning_demo.questions import Reasoning
@@ -56,7 +56,10 @@ def test_the_teacher_reads_gold_passages_without_error(
     for question in mixed[:15]:
         teacher = scripts("teacher").Teacher(part, [question], reads=True)
         ((answer, trace),) = run(
-            method_of(method), [Query("q", question.text)], corpus=gold(part, question), generator=teacher
+            method_of(method),
+            [Query("q", question.text, answer_form=SHORT)],
+            corpus=gold(part, question),
+            generator=teacher,
         )
         assert answer.text == question.answer and trace.failure is None, question
         assert answer.notes == ()
@@ -66,7 +69,9 @@ def test_the_teacher_reads_gold_passages_without_error(
 def test_the_teacher_that_knows_the_world(scripts: Any, part: Part, mixed: list[Reasoning], method: str) -> None:
     teacher = scripts("teacher").Teacher(part, mixed, reads=False)
     corpus = [Passage(page.title, page.text) for page in part.pages]
-    results = run(method_of(method), [Query(q.text, q.text) for q in mixed], corpus=corpus, generator=teacher)
+    results = run(
+        method_of(method), [Query(q.text, q.text, answer_form=SHORT) for q in mixed], corpus=corpus, generator=teacher
+    )
     for question, (answer, _) in zip(mixed, results, strict=True):
         if not question.missing:  # without documents an invented fact takes the place of the missing one
             assert answer.text == question.answer, question
@@ -74,7 +79,9 @@ def test_the_teacher_that_knows_the_world(scripts: Any, part: Part, mixed: list[
 
 def test_the_honest_teacher_says_that_it_does_not_know(scripts: Any, part: Part, mixed: list[Reasoning]) -> None:
     teacher = scripts("teacher").Teacher(part, mixed, reads=True)
-    results = run(method_of("standard_prompting"), [Query(q.text, q.text) for q in mixed], generator=teacher)
+    results = run(
+        method_of("standard_prompting"), [Query(q.text, q.text, answer_form=SHORT) for q in mixed], generator=teacher
+    )
     for question, (answer, _) in zip(mixed, results, strict=True):
         assert answer.text == ("NOT ENOUGH INFO" if question.is_claim else "I don't know")
 
