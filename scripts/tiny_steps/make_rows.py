@@ -36,13 +36,13 @@ MIX: dict[str, tuple[float, dict[str, Any]]] = {
     "search_agent": (6, {}),
     "iter_retgen": (4, {}),
     "standard_rag": (2, {}),
-    "standard_prompting": (0.3, {}),
-    "think_then_act": (1, {}),
-    "chain_of_knowledge": (1.5, {"samples": 2}),
-    "verify_and_edit": (1, {"samples": 2}),
-    "self_rag": (0.7, {"segments": 4, "beam": 1, "threshold": -1.0}),
-    "tree_of_thoughts": (0.4, {"thoughts": 2, "breadth": 1, "votes": 1}),
-    "crp_rag": (0.7, {"samples": 1, "structure": "chain"}),
+    "standard_prompting": (0.1, {}),
+    "think_then_act": (0.5, {}),
+    "chain_of_knowledge": (1, {"samples": 2}),
+    "verify_and_edit": (0.3, {"samples": 2}),
+    "self_rag": (0.1, {"segments": 4, "beam": 1, "threshold": -1.0}),
+    "tree_of_thoughts": (0.1, {"thoughts": 2, "breadth": 1, "votes": 1}),
+    "crp_rag": (0.1, {"samples": 1, "structure": "chain"}),
 }
 WHOLE = ("ircot", "iter_retgen", "standard_rag", "think_then_act", "verify_and_edit", "chain_of_knowledge", "crp_rag")
 

@@ -15,6 +15,8 @@ from tokenizers import Tokenizer
 
 Row = tuple[str, str, str]  # step, prompt, reply
 END = 0  # token id of the end
+# Steps whose first sentence counts: it does not end the reply, because after it the next prompt goes on.
+SENTENCES = ("ircot.thought", "ircot")
 LIMIT, LONGEST = 500, 1500  # tokens of a tree, and of a row
 
 
@@ -60,9 +62,10 @@ def tree_of(rows: Sequence[Row], tokenizer: Tokenizer, light: Mapping[str, float
     tree = Tree()
     texts = [text for _, prompt, reply in rows for text in (prompt, joined(prompt, reply))]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
-    for (step, _, _), prompt, reply in zip(rows, ids[::2], ids[1::2], strict=True):
+    for (step, _, text), prompt, reply in zip(rows, ids[::2], ids[1::2], strict=True):
         if len(tree) < limit and len(prompt) + len(reply) < LONGEST:
-            tree.add(prompt, [*reply, END], light.get(step, 1.0))
+            goes_on = step in SENTENCES and "answer is" not in text
+            tree.add(prompt, reply if goes_on else [*reply, END], light.get(step, 1.0))
     return tree
 
 
