@@ -42,6 +42,7 @@ OURS = (
     "extractor",
     "window",
     "trace",
+    "prepare_max_calls",
 )
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
@@ -62,6 +63,7 @@ class Setup:
         kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
         window: The most questions in flight; None for the default.
         trace: A file for every step of every question; None writes none.
+        prepare_max_calls: The most calls of the method's preparation; None for the default.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Setup:
     kg: KnowledgeGraph | None = None
     window: int | None = None
     trace: str | None = None
+    prepare_max_calls: int | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -144,10 +147,9 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     retriever = rest.get("retriever", "bm25")
     if retriever not in RETRIEVERS:
         raise unknown("retriever", retriever, RETRIEVERS)
-    if rest.get("max_prompt_tokens") is not None:
-        at_least("max_prompt_tokens", rest["max_prompt_tokens"])
-    if rest.get("window") is not None:
-        at_least("window", rest["window"])
+    for limit, lowest in (("max_prompt_tokens", 1), ("window", 1), ("prepare_max_calls", 0)):
+        if rest.get(limit) is not None:
+            at_least(limit, rest[limit], lowest)
     generator = rest.get("generator", TINY)
     spec = ModelSpec(generator, generation, _batch_size(generator, rest.get("batch_size")), rest.get("device"))
     spec.check()
@@ -168,6 +170,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
         window=rest.get("window"),
         trace=rest.get("trace"),
+        prepare_max_calls=rest.get("prepare_max_calls"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError
@@ -13,6 +14,7 @@ from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelih
 from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.raptor_parts import clusters
 from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 
@@ -85,6 +87,18 @@ def generator():
 def narrow():
     """A generator with room for 60 words."""
     return FirstDocument(60)
+
+
+@pytest.fixture(autouse=True)
+def quick_reduction(monkeypatch):
+    """UMAP compiles for half a minute in each process; principal components stand in. test_raptor_clusters has UMAP."""
+    monkeypatch.setattr(clusters, "reduced", lambda vectors, dimensions, *_: _components(vectors, dimensions))
+
+
+def _components(vectors, dimensions):
+    centred = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    return (left * sizes)[:, :dimensions]
 
 
 # --- methods of several steps, played ask by ask: replies are scripted, what was asked is kept in order
