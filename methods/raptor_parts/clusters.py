@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from lm_eval_rag.harness.common.extras import need
@@ -53,19 +54,23 @@ def reduced(vectors: Any, dimensions: int, neighbours: int, seed: int) -> Any:
 
 def _mixed(points: Any, threshold: float, seed: int, keep: bool) -> list[Cluster]:
     """The clusters of the mixture with the lowest BIC."""
+    points = points.astype("float64")  # in float32 clusters far apart have no covariance
     return memberships(fitted(points, seed).predict_proba(points), threshold, keep)
 
 
 def fitted(points: Any, seed: int) -> Any:
-    """The Gaussian mixture with the lowest BIC; of equal ones that with fewer components."""
+    """The Gaussian mixture with the lowest BIC; of equal ones that with fewer components.
+
+    Numbers of components that cannot be fitted, because points coincide, are left out.
+    """
     from sklearn.mixture import GaussianMixture
 
+    mixtures = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fits that did not converge; their BIC says how good they are
-        mixtures = [
-            GaussianMixture(n_components=n, random_state=seed).fit(points)
-            for n in range(1, max(2, min(MOST, len(points))))
-        ]
+        for n in range(1, max(2, min(MOST, len(points)))):
+            with suppress(ValueError):
+                mixtures.append(GaussianMixture(n_components=n, random_state=seed).fit(points))
         return min(mixtures, key=lambda mixture: mixture.bic(points))
 
 

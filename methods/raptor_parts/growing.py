@@ -77,7 +77,7 @@ def _summaries(
 
     def summarise(cluster: Cluster) -> Plan[str]:
         texts = [Passage(layer[row].id, layer[row].text) for row in cluster]
-        return generate(wording.prompt(texts), temperature=0.0, max_tokens=tokens, stop=STOP)
+        return generate(wording.prompt(texts, count=str(len(texts))), temperature=0.0, max_tokens=tokens, stop=STOP)
 
     above: list[Node] = []
     replies = yield from for_each(clusters, summarise)
