@@ -63,7 +63,8 @@ def _build(task: str, name: str, choice: Choice) -> str:
         gold, leaks = _look_up(questions, corpus_id)
         if len(questions) != spec.questions:
             log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
-        _write_queries(folder, questions, gold, _Place(corpus_id, choice, spec.scoring))
+        rows = [_row(*pair, corpus_id, choice.own, spec.scoring) for pair in zip(questions, gold, strict=True)]
+        _write_queries(folder, rows)
         counts = {"questions": len(questions), "with known gold passages": sum(one is not None for one in gold)}
         lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))
         notes["questions whose gold passages are not all in the corpus"] += lacking
@@ -75,23 +76,6 @@ def _build(task: str, name: str, choice: Choice) -> str:
         return meta
 
     return content_folder(task, inputs, write)
-
-
-class _Place:
-    """Where questions are asked.
-
-    Args:
-        corpus: Id of the corpus.
-        choice: Whether each question is asked over its own passages.
-        scoring: Family of official scores.
-    """
-
-    def __init__(self, corpus: str, choice: Choice, scoring: str) -> None:
-        self.corpus, self.own, self.scoring = corpus, choice.own, scoring
-
-    def of(self, question: Question) -> str:
-        """The corpus of one question."""
-        return f"{self.corpus}{SEPARATOR}{question.id}" if self.own else self.corpus
 
 
 def _within(question: Question, choice: Choice, sentences: bool) -> Question:
@@ -149,9 +133,7 @@ def _passages(corpus: str) -> Iterator[tuple[str, str, str]]:
             yield from zip(*(batch.column(name).to_pylist() for name in ("id", "title", "text")), strict=True)
 
 
-def _write_queries(
-    folder: Path, questions: Sequence[Question], gold: Sequence[list[str] | None], place: _Place
-) -> None:
+def _write_queries(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     import polars as pl
 
     text, fact = pl.String, pl.Struct({"passage": pl.String, "sentence": pl.Int64})
@@ -160,17 +142,18 @@ def _write_queries(
         "scoring": text, "gold": pl.List(text), "facts": pl.List(fact), "evidence_sets": pl.List(pl.List(fact)),
         "triples": pl.List(pl.List(text)),
     }  # fmt: skip
-    rows = [_row(question, ids, place) for question, ids in zip(questions, gold, strict=True)]
     pl.DataFrame(rows, schema=schema, orient="row").write_parquet(folder / "queries.parquet")
 
 
-def _row(question: Question, gold: list[str] | None, place: _Place) -> dict[str, Any]:
+def _row(question: Question, gold: list[str] | None, corpus: str, own: bool, scoring: str) -> dict[str, Any]:
+    """The row of a question; ``own`` asks it over its own passages."""
     facts, sets, triples = question.facts, question.evidence_sets, question.triples
     # Evidence names a passage by its title; in the corpus it may be the second passage of that title.
     ids = {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}
     return {
         "id": question.id, "query": question.text, "time": None, "answers": list(question.answers),
-        "type": question.type, "corpus": place.of(question), "scoring": place.scoring, "gold": gold,
+        "type": question.type, "corpus": f"{corpus}{SEPARATOR}{question.id}" if own else corpus, "scoring": scoring,
+        "gold": gold,
         "facts": None if facts is None else _named(facts, ids),
         "evidence_sets": None if sets is None else [_named(one, ids) for one in sets],
         "triples": None if triples is None else [list(triple) for triple in triples],
