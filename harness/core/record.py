@@ -66,6 +66,7 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "journalled": sum(step.journalled for step in trace.steps),
         **_predicted(answer),
         **_how_it_ended(trace.steps),
+        **_sources(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
 
@@ -77,6 +78,12 @@ def _predicted(answer: Answer) -> dict[str, Any]:
     likelihood = None if answer.likelihood is None else list(answer.likelihood)
     others = {"rationale": answer.rationale, "likelihood": likelihood}
     return {**lists, **{name: value for name, value in others.items() if value is not None}}
+
+
+def _sources(steps: Iterable[Step]) -> dict[str, Any]:
+    """How many queries the run and its fallback served; nothing for a retriever without a fallback."""
+    counts = Counter(step.source for step in steps if step.source)
+    return {"retrieved_by": dict(sorted(counts.items()))} if counts else {}
 
 
 def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:

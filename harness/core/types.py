@@ -157,6 +157,7 @@ class Step:
         finishes: How each sample of a generation ended: ``stop``, ``length`` (truncated), ``content_filter``, or "".
         thinking: What a reasoning model wrote before its answer; it is not scored.
         passages: Ids of the documents that came back (Retrieve).
+        source: Who found them: ``run``, or the name of the fallback (Retrieve with ``retriever=run``); else "".
     """
 
     ask: str
@@ -172,6 +173,7 @@ class Step:
     finishes: tuple[str, ...] = ()
     thinking: str = ""
     passages: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,6 +248,7 @@ class RagLM(LM):  # type: ignore[misc]
             done.update(aux["calls"])
             done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
             done.update({name: aux[name] for name in CUT_SHORT if aux.get(name)})
+            done.update({f"retrieved by {name}": n for name, n in aux.get("retrieved_by", {}).items()})
             if aux["failure"]:
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
         self._warn_of_cuts(records)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from lm_eval_rag.harness.common.locks import locked
 from lm_eval_rag.harness.common.progress import Meter
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def stored_vectors(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / "lock"):
+        with locked(folder / "lock"):
             vectors = _finished(folder / "vectors.npy", rows, store)
             if vectors is None:
                 (folder / "note.json").write_text(json.dumps(note, indent=1), encoding="utf-8")
@@ -105,16 +105,3 @@ def _write(path: Path, value: Any) -> None:
     temporary = path.with_suffix(".new")
     temporary.write_text(json.dumps(value), encoding="utf-8")
     temporary.replace(path)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Held by one process at a time; the system releases it when the process ends. No lock without ``fcntl``."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

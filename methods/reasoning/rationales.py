@@ -74,6 +74,12 @@ def overlap(a: str, b: str) -> float:
     return 2 * sum((bags[0] & bags[1]).values()) / total if total else 1.0
 
 
+def most_frequent(answers: Sequence[str]) -> str:
+    """The answer that most of at least one give in normal form, as the first of them writes it; ties by place."""
+    normal = [normalise(answer) for answer in answers]
+    return answers[normal.index(Counter(normal).most_common(1)[0][0])]
+
+
 @dataclass(frozen=True, slots=True)
 class Consistency:
     """What several sampled rationales agree on (self-consistency, arXiv:2203.11171).

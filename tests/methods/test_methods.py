@@ -99,6 +99,31 @@ def test_standard_rag_shows_the_best_documents(queries, corpus, generator):
     assert generator.prompts[0].count("\nTime ") == 2 and "Rules" not in generator.prompts[0]
 
 
+def test_several_samples_vote(queries, corpus):
+    class Wavering:
+        fingerprint, batch = "wavering", 8
+        replies = (" Moor", " Vale", " vale.", " Burg", " Moor")
+
+        def generate(self, prompts, decoding, draws):
+            assert decoding.temperature == 0.5
+            return [self.replies[draw] for draw in draws]
+
+        def loglikelihood(self, pairs):
+            raise AssertionError
+
+        def count_tokens(self, text):
+            return None
+
+        def room(self, max_tokens):
+            return None
+
+    for samples, winner in ((2, "Moor"), (3, "Vale"), (4, "Vale"), (5, "Moor")):  # of two with two votes the first
+        ((first, trace),) = answer("standard_rag", queries[:1], corpus, Wavering(), samples=samples, temperature=0.5)
+        assert first.text.strip() == winner
+        (step,) = [step for step in trace.steps if step.ask == "Generate"]
+        assert len(step.finishes) == samples
+
+
 def test_equal_calls_without_rules(queries, corpus, generator):
     (first, trace), *_ = answer("standard_rag", queries, corpus, generator, n_queries=3)
     assert trace.count("Retrieve") == 3 and trace.count("MatchRules") == 0

@@ -1,0 +1,24 @@
+"""A lock between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Held by one process at a time; the system releases it when the process ends. No lock without ``fcntl``.
+
+    Args:
+        path: A file that exists for the lock alone; created in its folder, which exists.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
