@@ -41,6 +41,7 @@ INSIDE_FUNCTIONS = {
     "bitsandbytes",
     "sentence_transformers",
     "sklearn",
+    "umap",
     "matplotlib",
     "jnius",
     "pyserini",

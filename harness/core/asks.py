@@ -6,7 +6,7 @@ reads ``passages = yield from retrieve(query.text, 10)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -21,10 +21,37 @@ RuleControl = Literal["selected", "random", "shuffled", "oracle"]
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id."""
+    """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id.
+
+    Args:
+        among: A table of the method's preparation that is searched in place of the corpus; "" is the corpus.
+    """
 
     text: str
     k: int
+    among: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the method's preparation made of the query's corpus.
+
+    Args:
+        read: Makes of the tables (rows by name) what the method needs; called once a corpus. Name a function, no
+            lambda: its results are kept by it.
+    """
+
+    read: Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """A vector for each text: float32 (texts, dimensions), by the run's retriever if it is an encoder.
+
+    Other runs take the untrained tower of the embedded encoder ``static``.
+    """
+
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +171,8 @@ class Together:
 
 Ask = (
     Retrieve
+    | Prepared
+    | Embed
     | Pages
     | Rank
     | MatchRules
@@ -159,9 +188,21 @@ Ask = (
 )
 
 
-def retrieve(text: str, k: int) -> Plan[tuple[Passage, ...]]:
-    """Ask for the ``k`` best passages for ``text``."""
-    reply: tuple[Passage, ...] = yield Retrieve(text, k)
+def retrieve(text: str, k: int, among: str = "") -> Plan[tuple[Passage, ...]]:
+    """Ask for the ``k`` best passages for ``text``, of the corpus or of a prepared table."""
+    reply: tuple[Passage, ...] = yield Retrieve(text, k, among)
+    return reply
+
+
+def prepared(read: Callable[[Mapping[str, Any]], T]) -> Plan[T]:
+    """Ask for what the method's preparation made, as ``read`` makes it of the tables."""
+    reply: T = yield Prepared(read)
+    return reply
+
+
+def embed(texts: Iterable[str]) -> Plan[Any]:
+    """Ask for the vectors of texts: float32 (texts, dimensions)."""
+    reply: Any = yield Embed(tuple(texts))
     return reply
 
 

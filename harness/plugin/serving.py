@@ -17,6 +17,7 @@ from lm_eval_rag.harness.backends.generation import (
 )
 from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
+from lm_eval_rag.harness.backends.preparation import EmbedBackend, PreparedBackend
 from lm_eval_rag.harness.core import asks
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.generators.base import Decoding, Generator
@@ -46,6 +47,8 @@ class Resources:
 # ask -> its backend
 BACKENDS: dict[type, Callable[[Resources], Any]] = {
     asks.Retrieve: lambda of: RetrieveBackend(of.corpora, of.journal),
+    asks.Prepared: lambda of: PreparedBackend(of.corpora),
+    asks.Embed: lambda of: EmbedBackend(of.corpora),
     asks.MatchRules: lambda of: RulesBackend(of.corpora, of.gold),
     asks.Examples: lambda of: ExamplesBackend(of.corpora),
     asks.Pages: lambda of: PagesBackend(of.corpora),

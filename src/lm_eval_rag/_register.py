@@ -40,6 +40,7 @@ METHODS = {
     "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
     "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
     "search_agent": "lm_eval_rag.methods.search_agent:search_agent",
+    "raptor": "lm_eval_rag.methods.raptor:raptor",
     "crp_rag": "lm_eval_rag.methods.crp_rag:crp_rag",
 }
 

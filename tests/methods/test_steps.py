@@ -13,6 +13,7 @@ from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample, together
 from lm_eval_rag.harness.core.parameters import defaults, variant
+from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.types import Answer, Passage, Query
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
@@ -101,7 +102,8 @@ def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documen
     _, whole = played, play(method_of(name), babbles)
     retrieved = {f"{ask.text[:20]}" for step, ask in whole.asks if step == "Retrieve"}
     shown = {passage.id.rpartition(" ")[0] for passage in whole.answer.passages}
-    assert shown <= retrieved if name == "ircot" else shown == retrieved  # IRCoT keeps 15 passages
+    if preparation_of(method_of(name)) is None:  # others retrieve what was prepared: see their own tests
+        assert shown <= retrieved if name == "ircot" else shown == retrieved  # IRCoT keeps 15 passages
     assert len({passage.id for passage in whole.answer.passages}) == len(whole.answer.passages)
 
 

@@ -28,6 +28,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "openai": "OpenAI's client, which `transformers serve` needs; generator=openai-... does without",
     "evaluate": "Hugging Face's metrics",
     "fast": "compiled BM25",
+    "raptor": "the method raptor",
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
 }
@@ -45,8 +46,9 @@ TRIED = {  # extra -> the trials of what it brings
     "openai": ("openai",),
     "evaluate": ("evaluate",),
     "fast": ("numba",),
+    "raptor": ("mixture", "numba"),
     "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
-    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba"),
+    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba", "mixture"),
 }
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),

@@ -206,10 +206,21 @@ def numba() -> str:
     return "numba compiles a loop"
 
 
+def mixture() -> str:
+    """Four points are divided into two clusters; UMAP, which compiles for half a minute, is left out."""
+    import numpy as np
+    from sklearn.mixture import GaussianMixture
+
+    points = np.array([[0.0], [0.1], [9.0], [9.1]])
+    near, _, far, _ = GaussianMixture(2, random_state=0).fit_predict(points).tolist()
+    _expect(near != far, True)
+    return "scikit-learn divides four points into two clusters"
+
+
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
         torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, matplotlib, fastapi, vllm, openai, evaluate,
-        numba,
+        numba, mixture,
     )
 }  # fmt: skip
