@@ -177,7 +177,7 @@ def _expected(work: Work, jobs: Sequence[Job]) -> int:
             f"{needs}; allowed are {work.max_calls:,}. Give prepare_max_calls={2 * calls} to allow it, or a smaller "
             "corpus."
         )
-    log.info("%s, at most %s. Its product serves all later runs.", needs, f"{work.max_calls:,}")
+    log.warning("%s, at most %s. Its product serves all later runs.", needs, f"{work.max_calls:,}")
     return calls
 
 
@@ -187,7 +187,7 @@ def _alone(work: Work, jobs: Sequence[Job]) -> Iterator[None]:
     folder = cache_dir() / FOLDER
 
     def waiting() -> None:
-        log.info("Another process runs the preparation of %s; this one waits for it.", work.name)
+        log.warning("Another process runs the preparation of %s; this one waits for it.", work.name)
 
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
