@@ -40,10 +40,6 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     },
 }
 LEAST = {"search_agent": 1, "raptor": 1, "graphrag": 0}  # calls a question; others 2. Nothing extracted: none asked
-    "search_agent": 1,
-    "raptor": 1,
-    "graphrag": 0,
-}  # the embedded generator extracts nothing, so no question is asked
 FREE = {"tree_of_thoughts", "search_agent"}  # it retrieves nothing; the model decides, and the embedded one answers
 
 
