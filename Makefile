@@ -1,13 +1,16 @@
 # make demo | test | soak | mutate | check: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
-# machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes.
+# machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
+# one more than the cores of a small machine, because many tests wait for a server or a clock.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
-PROCESSES ?= 2
+PROCESSES ?= 3
 BIN := .venv/bin
 READY := .venv/ready
 LUCENE := .venv/lucene
+
+unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
 .PHONY: demo test soak mutate check clean
 
@@ -27,6 +30,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed_method.py
 	$(BIN)/python -m pytest tests/test_imports.py
 
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start

@@ -57,7 +57,7 @@ def chain_of_knowledge(
     agreed = consistency(replies)
     notes = [] if all(map(states_answer, replies)) else ["answer unparsed"]
     if agreed.votes >= (samples + 1) // 2:
-        return final(agreed.answer, (), notes)
+        return final(agreed.answer, (), notes, agreed.rationale)
     lists: list[tuple[Passage, ...]] = []
     known: list[str] = []
     sentence = first_sentence(agreed.rationale)
@@ -76,4 +76,4 @@ def chain_of_knowledge(
         return abstention((), *notes, "no rationale")
     prompt = wording["answer"].prompt(question=query.text, facts=known)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
-    return final(answer_or_line(reply), round_robin(lists), notes)
+    return final(answer_or_line(reply), round_robin(lists), notes, " ".join(known))

@@ -144,7 +144,7 @@ def crp_rag(
     answers = []
     for path in paths:
         answers.append((yield from follow(path)))
-    return final((yield from reasoner.fused(answers)), passages, notes)
+    return final((yield from reasoner.fused(answers)), passages, notes, reasoner.rationale)
 
 
 def _passages(paths: Sequence[Path], knowledge: Mapping[int, Knowledge]) -> tuple[Passage, ...]:

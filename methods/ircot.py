@@ -26,7 +26,12 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line, first_sentence, states_answer
+from lm_eval_rag.methods.reasoning.rationales import (
+    answer_or_line,
+    first_sentence,
+    rationale_of,
+    states_answer,
+)
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 SENTENCES = {"paper": 10, "flashrag": 2}
@@ -78,12 +83,14 @@ def ircot(
         new = yield from retrieve(thought, k)
         passages = merged([passages, new], most) if paper else _worst_first([*passages, *new])
     if not paper:
-        return final(answer_or_line(" ".join(thoughts)), _worst_first(passages)[::-1], notes)
+        written = " ".join(thoughts)
+        return final(answer_or_line(written), _worst_first(passages)[::-1], notes, rationale_of(written))
     prompt = wording[reader].prompt(passages, question=query.text)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=reader_tokens, stop=STOP)
     if reader == "cot" and not states_answer(reply):
         notes.append("answer unparsed")
-    return final(answer_or_line(reply), passages, notes)
+    rationale = rationale_of(reply if reader == "cot" else " ".join(thoughts))
+    return final(answer_or_line(reply), passages, notes, rationale)
 
 
 def _to_full_stop(reply: str) -> str:

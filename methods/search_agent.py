@@ -25,6 +25,7 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
+TAG = re.compile(r"</?\w+>")
 READ = 500  # characters of a malformed call that the model is shown again
 
 
@@ -81,12 +82,13 @@ def search_agent(
     wording, rules = wordings("search_agent", prompt_file), PROTOCOLS[protocol]
     transcript, lists = "", list[tuple[Passage, ...]]()
     notes: list[str] = []
+    turns: list[str] = []
     for _ in range(max_searches):
         prompt = wording[protocol].prompt(reasoning=transcript, question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=turn_tokens, stop=rules.stop)
         kind, text = _call(reply, rules)
         if kind == "answer":
-            return final(text, merged(reversed(lists)), notes)
+            return final(text, merged(reversed(lists)), notes, _reasoned([*turns, reply], rules))
         if kind == "search":
             lists.append((yield from retrieve(text, k)))
             told = wording[f"{protocol}_results"].prompt(results=_shown(lists[-1])).render()
@@ -95,6 +97,7 @@ def search_agent(
             notes.append("malformed call")
             told = wording[f"{protocol}_malformed"].prompt(reply=reply.strip()[:READ]).render()
             turn = reply.strip()
+        turns.append(reply)
         transcript = f"{transcript}\n{turn}\n{told}\n"
     last = wording[f"{protocol}_last"].prompt(question=query.text).render()
     prompt = wording[protocol].prompt(reasoning=f"{transcript}\n{last}", question=query.text)
@@ -102,7 +105,9 @@ def search_agent(
     kind, text = _call(reply, rules)
     text = text if kind == "answer" else reply.strip().partition("\n")[0] if kind is None else ""
     passages = merged(reversed(lists))
-    return final(text, passages, notes) if text.strip() else abstention(passages, *notes, "no answer")
+    if not text.strip():
+        return abstention(passages, *notes, "no answer")
+    return final(text, passages, notes, _reasoned(turns, rules))
 
 
 def _call(reply: str, protocol: Protocol) -> tuple[str | None, str]:
@@ -117,6 +122,12 @@ def _until_call(reply: str, protocol: Protocol) -> str:
     """The turn up to the end of its call: what a model makes up after it, such as results, is left out."""
     match = next(match for match in protocol.call.finditer(reply) if match["text"].strip(" \n*<>"))
     return reply[: match.end("text")].strip()
+
+
+def _reasoned(turns: Sequence[str], protocol: Protocol) -> str:
+    """What the model wrote before the call of each turn, without tags."""
+    before = (protocol.call.split(turn, maxsplit=1)[0] for turn in turns)
+    return " ".join(" ".join(TAG.sub(" ", text).split()) for text in before).strip()
 
 
 def _shown(passages: Sequence[Passage]) -> list[str]:

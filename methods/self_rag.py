@@ -6,8 +6,9 @@ score is p(segment | passage) + w_relevant s_relevant + w_supported s_supported 
 expected value of the label: relevant 1 or 0; fully 1, partially 1/2, not supported 0; useful -1 to 1 in steps of 1/2.
 The ``beam`` best answers go on.
 
-Defaults: threshold 0.2 on P(retrieve) / (P(retrieve) + P(not)), beam 2, weights 1, 1, 1 (the paper's text and the
-short-form script's call have 0.5 for usefulness: ``w_useful=0.5``), one segment, as for short answers, 5 passages.
+Defaults: threshold 0.2 on P(retrieve) / (P(retrieve) + P(not)), beam 2, weights 1, 1 and 0.5 for relevance, support and
+usefulness, 5 passages (all: the paper's section 4.2, "Inference settings"), one segment, as for short answers. The
+authors' short-form script has the same weights in its call; its option ``--w_use`` has the default 1, but is not used.
 
 ``tokens=True`` is for the published checkpoints: their prompt and their reflection tokens (``[Retrieval]``,
 ``[Relevant]``, ``[Fully supported]``, ``[Utility:5]`` ...). Otherwise any model is asked in words.
@@ -15,6 +16,10 @@ short-form script's call have 0.5 for usefulness: ``w_useful=0.5``), one segment
 ``variant=official`` has the gate of the authors' short-form script, which divides log-probabilities: ln P(retrieve) /
 (ln P(retrieve) + ln P(not)) > threshold. That inverts the decision: P(retrieve) = 0.95 gives 0.017, so nothing is
 retrieved, and P(retrieve) = 0.05 gives 0.98. All else is as in ``paper``.
+
+``variant=flashrag`` is the FlashRAG toolkit's pipeline for short answers (commit 1ee5249, ``active_pipeline.py`` and
+``examples/methods/run_exp.py``): weights 1, 1, 1; the checkpoint is asked for a short answer in its instruction; the
+whole reply is the segment, not its first sentence. Its gate divides probabilities, as the paper's.
 
 Departures: the wording of the prompts is ours. The judgements are asked for by label after a segment was written, where
 a checkpoint writes them as it goes: with tokens a segment stands after ``[Relevant]``, its usefulness after ``[Fully
@@ -37,9 +42,10 @@ from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikeli
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, label_logs, shares
-from lm_eval_rag.methods.reasoning.rationales import answer_in, first_sentence, states_answer, words
+from lm_eval_rag.methods.reasoning.rationales import answer_in, before_answer, first_sentence, states_answer
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 # judgement -> its labels in words, as tokens of the checkpoints, and what each is worth
@@ -53,6 +59,10 @@ LABELS = {
     ),
     "useful": (tuple("12345"), tuple(f"[Utility:{n}]" for n in range(1, 6)), (-1.0, -0.5, 0.0, 0.5, 1.0)),
 }
+
+
+Variant = Literal["paper", "official", "flashrag"]
+W_USEFUL = {"paper": 0.5, "official": 0.5, "flashrag": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,13 @@ class Form:
         wording: The prompts in words.
         tokens: Ask with the checkpoints' tokens instead.
         scored: Whether the model gives log-probabilities.
+        whole: FlashRAG's form: a short answer is asked for, and the whole reply is the segment.
     """
 
     wording: Mapping[str, Wording]
     tokens: bool
     scored: bool
+    whole: bool = False
 
     def prompt(
         self, step: str, question: str, draft: Draft, passage: Passage | None, segment: str = ""
@@ -94,7 +106,7 @@ class Form:
             given = texts.get(step, {"segment": segment})
             reasoning = draft.text if step == "segment" else ""
             return self.wording[step].prompt(shown, reasoning=reasoning, question=question, **given)
-        begun = self.wording["tokens"].prompt(question=question).render() + draft.text
+        begun = self.wording["tokens_short" if self.whole else "tokens"].prompt(question=question).render() + draft.text
         if step == "retrieve":
             return begun
         if passage is None:
@@ -121,9 +133,9 @@ def self_rag(
     segments: Positive = 1,
     w_relevant: float = 1.0,
     w_supported: float = 1.0,
-    w_useful: float = 1.0,
+    w_useful: float | None = None,
     tokens: bool = False,
-    variant: Literal["paper", "official"] = "paper",
+    variant: Variant = "paper",
     segment_tokens: Positive = 100,
     prompt_file: str | None = None,
     max_calls: Positive = 500,
@@ -137,19 +149,20 @@ def self_rag(
         segments: Segments of the answer, at most.
         w_relevant: Weight of the passage's relevance.
         w_supported: Weight of the passage's support.
-        w_useful: Weight of the usefulness.
+        w_useful: Weight of the usefulness; None is 0.5, and 1 for ``flashrag``.
         tokens: Ask with the special tokens of Self-RAG's checkpoints; needs log-probabilities and raw text.
-        variant: How it is decided whether to retrieve.
+        variant: ``paper``, or what the authors' script or FlashRAG makes of it.
         segment_tokens: Limit of tokens of a segment.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
         max_calls: Calls of the model, at most; beyond them it abstains.
     """
     wording = wordings("self_rag", prompt_file)
-    form = Form(wording, tokens, (yield from has_loglikelihood()))
+    form = Form(wording, tokens, (yield from has_loglikelihood()), variant == "flashrag")
     if tokens and not form.scored:
         raise UserError("tokens=True needs log-probabilities, which this generator does not give. Take generator=hf.")
     notes = [] if form.scored else [f"{PROXY}: labels"]
-    weights = {"relevant": w_relevant, "supported": w_supported, "useful": w_useful}
+    useful = W_USEFUL[variant] if w_useful is None else w_useful
+    weights = {"relevant": w_relevant, "supported": w_supported, "useful": useful}
     drafts = [Draft()]
     for _ in range(segments):
         candidates: list[Draft] = []
@@ -167,7 +180,8 @@ def self_rag(
             )
         drafts = sorted(candidates, key=lambda draft: -draft.score)[:beam]  # stable: of equal ones the first
     best, text = drafts[0], drafts[0].text
-    return final(answer_in(text) or text, merged([best.passages, *(draft.passages for draft in drafts[1:])]), notes)
+    passages = merged([best.passages, *(draft.passages for draft in drafts[1:])])
+    return final(answer_in(text) or text, passages, notes, before_answer(text))
 
 
 def _retrieves(logs: Sequence[float], threshold: float, variant: str) -> bool:
@@ -183,14 +197,15 @@ def _continued(
     """The draft with the segment that a passage leads to, scored; without a segment it ends as it is."""
     prompt = form.prompt("segment", question, draft, passage)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=max_tokens, stop=STOP)
-    segment = first_sentence(_without_tokens(reply))
+    written = _without_tokens(reply)
+    segment = " ".join(written.split()) if form.whole else first_sentence(written)
     shown = draft.passages if passage is None else merged([draft.passages, [passage]])
     if not segment:
         return Draft(draft.segments, draft.score, shown, ended=True)
     score = draft.score
     if form.scored:
         space = "" if form.tokens else " "
-        score += math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / words(segment))
+        score += math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / count_words(segment))
     steps = ("relevant", "supported", "useful") if passage else ("useful",)
     judged = together(
         form.logs(step, form.prompt(step, question, draft, passage, segment * (step != "relevant"))) for step in steps

@@ -1,6 +1,6 @@
 """Standard prompting: the question alone, without retrieval (RuleRAG, section 4.2 and Table 2).
 
-Departures: the wording of the prompt is ours.
+Departures: the wording of the prompt is ours; it asks for the form of answer that the task has.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from lm_eval_rag.harness.core.asks import examples, generate
 from lm_eval_rag.harness.core.parameters import Natural
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template_for
 
 
 def standard_prompting(
@@ -28,7 +28,7 @@ def standard_prompting(
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
         answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
     """
-    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
+    parts = template_for(query, prompt_file, answer_style)  # before anything is asked: a bad file ends the run at once
     worked = yield from examples(shots, seed)
     prompt = Prompt(parts, query.text, shots=tuple(Shot(q.text, answer) for q, answer in worked))
     text = yield from generate(prompt)

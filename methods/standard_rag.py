@@ -1,21 +1,24 @@
 """Standard RAG: the documents that the question retrieves, then the answer (RuleRAG, section 4.2 and Table 2).
 
-Departures: the wording of the prompt is ours. ``n_queries=n`` is a control that the paper lacks: n retrievals with
-variants of the question, fused by reciprocal rank, so that rule-guided retrieval can be compared at equal calls.
+Departures: the wording of the prompt is ours; it asks for the form of answer that the task has. ``n_queries=n`` is a
+control that the paper lacks: n retrievals with variants of the question, fused by reciprocal rank, so that rule-guided
+retrieval can be compared at equal calls. ``samples=n`` is another: the most frequent of n sampled answers
+(self-consistency, arXiv:2203.11171), so that methods of several steps can be compared at equal calls of the model.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import examples, generate, retrieve
-from lm_eval_rag.harness.core.parameters import Depth, Natural
+from lm_eval_rag.harness.core.asks import examples, generate, retrieve, sample
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
-from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template_for
+from lm_eval_rag.methods.reasoning.rationales import most_frequent
 
 
 def standard_rag(
@@ -30,6 +33,8 @@ def standard_rag(
     degenerated: bool = False,
     prompt_file: str | None = None,
     answer_style: AnswerStyle = "free",
+    samples: Positive = 1,
+    temperature: float = 0.7,
 ) -> Plan[Answer]:
     """Answer from the best documents.
 
@@ -43,16 +48,20 @@ def standard_rag(
         degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
         answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
+        samples: Sampled answers, of which the most frequent is taken; 1 is the task's decoding, without a vote.
+        temperature: Of several samples.
     """
-    parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
+    parts = template_for(query, prompt_file, answer_style)  # before anything is asked: a bad file ends the run at once
     asked = yield from question_asked(query.text, degenerated)
     found = yield from _search(asked, n_queries, k)
     worked = []
     for example, answer in (yield from examples(shots, seed)):
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
     prompt = Prompt(parts, asked, found[:documents], shots=tuple(worked), order=document_order)
-    text = yield from generate(prompt)
-    return Answer(answer_of(text, answer_style), found)
+    if samples == 1:
+        return Answer(answer_of((yield from generate(prompt)), answer_style), found)
+    texts = yield from sample(prompt, samples, temperature)
+    return Answer(most_frequent([answer_of(text, answer_style) for text in texts]), found)
 
 
 def _search(text: str, n_queries: int, k: int) -> Plan[tuple[Passage, ...]]:

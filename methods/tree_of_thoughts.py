@@ -18,7 +18,13 @@ from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import first_label
-from lm_eval_rag.methods.reasoning.rationales import answer_in, answer_or_line, first_sentence, states_answer
+from lm_eval_rag.methods.reasoning.rationales import (
+    answer_in,
+    answer_or_line,
+    first_sentence,
+    rationale_of,
+    states_answer,
+)
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
 VALUES = {"sure": 20.0, "likely": 1.0, "impossible": 0.001}
@@ -78,10 +84,10 @@ def tree_of_thoughts(
     if not best[0]:
         return abstention((), *notes, "no thoughts")
     if _ended(best[0]):
-        return final(answer_in(best[0][-1]) or "", (), notes)
+        return final(answer_in(best[0][-1]) or "", (), notes, rationale_of(" ".join(best[0])))
     prompt = wording["answer"].prompt(question=query.text, thoughts=best[0])
     reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
-    return final(answer_or_line(reply), (), [*notes, "no answer in thoughts"])
+    return final(answer_or_line(reply), (), [*notes, "no answer in thoughts"], " ".join(best[0]))
 
 
 def _ended(state: State) -> bool:

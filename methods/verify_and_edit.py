@@ -67,7 +67,7 @@ def verify_and_edit(
     agreed = consistency(replies)
     notes = [] if all(map(states_answer, replies)) else ["answer unparsed"]
     if not _is_edited(agreed.votes, samples, variant):
-        return final(agreed.answer, (), notes)
+        return final(agreed.answer, (), notes, agreed.rationale)
     lists, facts = [], []
     for sentence in sentences(agreed.rationale):
         prompt = wording["verify"].prompt(question=query.text, sentence=sentence)
@@ -85,7 +85,7 @@ def verify_and_edit(
         return abstention((), *notes, "no rationale")
     prompt = wording["answer"].prompt(question=query.text, facts=facts)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
-    return final(answer_or_line(reply), round_robin(lists), notes)
+    return final(answer_or_line(reply), round_robin(lists), notes, " ".join(facts))
 
 
 def _is_edited(votes: int, samples: int, variant: str) -> bool:

@@ -5,6 +5,10 @@
 A question is a hit if a gold answer is the object of one of the first k documents. ``pooled`` uses the whole union; its
 mean size is printed too. A row says which rules are used and how they are joined to the question: the whole rule, as in
 the paper; its body; or its body in place of its head.
+
+    python scripts/bench_recall.py hotpotqa_200 2wikimultihopqa_500
+
+Tasks over Wikipedia have no rules: bench_evidence.py measures evidence recall and recall of several retrievers there.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow.parquet as pq
+from bench_evidence import bench_evidence
 
 from lm_eval_rag.harness.core.asks import RuleControl
 from lm_eval_rag.harness.core.types import Passage, Rule
@@ -23,6 +28,7 @@ from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank, round_robin
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.rules.variants import variants
+from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
 
 SLICES = ("all", "direct", "rule_required", "unreachable")
 FORMS: dict[str, Callable[[str, Rule], str]] = {
@@ -42,7 +48,10 @@ def main() -> None:
     parser.add_argument("--rules", type=int, default=3)
     parser.add_argument("--hard", action="store_true", help="all rule_required queries instead of Q")
     options = parser.parse_args()
-    for task in options.tasks:
+    wikipedia = [task for task in options.tasks if task.partition(":")[0] in WIKIPEDIA]
+    if wikipedia:
+        bench_evidence(wikipedia)
+    for task in [task for task in options.tasks if task not in wikipedia]:
         bench(task, options.k, options.rules, options.hard)
 
 

@@ -8,33 +8,37 @@ from pathlib import Path
 
 from lm_eval_rag._register import METHODS, tasks_folder
 
-COMMAND = """
-import lm_eval_rag._autoload as autoload
-autoload.install()
+WITHOUT_LM_EVALS_OWN = """
 import lm_eval.tasks.manager as manager
 from lm_eval.tasks._index import TaskIndex
 find = TaskIndex._iter_yaml_files  # lm_eval's own 14,000 files take 10 s and are of no interest here
 own = manager.Path(manager.__file__).parent
 TaskIndex._iter_yaml_files = staticmethod(lambda root: [] if root == own else find(root))
+"""
+COMMAND = f"""
+import lm_eval_rag._autoload as autoload
+autoload.install()
+{WITHOUT_LM_EVALS_OWN}
 from lm_eval.__main__ import cli_evaluate
 cli_evaluate()
 """
-IN_PYTHON = """
+IN_PYTHON = f"""
 import json, lm_eval_rag, lm_eval_rag._autoload as autoload
 autoload.install()
 lm_eval_rag.register()
 lm_eval_rag.register()
 import lm_eval
+{WITHOUT_LM_EVALS_OWN}
 from lm_eval.api.registry import get_model, model_registry
 results = lm_eval.simple_evaluate(model="rule_vote", model_args="journal=off", tasks=["ruleqa_demo"], limit=3)
 lm_eval_rag.register()
-print(json.dumps({
+print(json.dumps({{
     "hook": autoload.installed(),
     "ours": [name for name in model_registry if "lm_eval_rag" in str(model_registry._objs[name])],
     "built in": get_model("dummy").__name__,
     "counts": results["config"]["rag"]["counts"],
     "scores": sorted(name for name in results["results"]["ruleqa_demo"] if "," in name),
-}))
+}}))
 """
 
 

@@ -21,7 +21,7 @@ from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.own_passages import OwnPassages, has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.data.products import FOLDER
-from lm_eval_rag.harness.retrieval import Retriever, make_retriever
+from lm_eval_rag.harness.retrieval import Retriever, make_retriever, source_of
 from lm_eval_rag.harness.rules.bank import RuleBank
 
 OWN = 8  # corpora of single questions' pages that stay in memory
@@ -147,7 +147,8 @@ class RetrieveBackend:
             passages = iter(corpus.passages(hits))
             for i, ask, reply in zip(positions, asks, replies, strict=True):
                 if isinstance(reply, Reply):
-                    served[i] = _served(ask, reply, tuple(islice(passages, len(reply.value))))
+                    source = source_of(self.corpora.retriever_of(corpus), ask.text) if len(corpus) else ""
+                    served[i] = _served(ask, reply, tuple(islice(passages, len(reply.value))), source)
                 else:
                     served[i] = reply
         return [served[i] for i in range(len(asked))]
@@ -168,7 +169,7 @@ class RetrieveBackend:
         return self.journal.serve(calls, compute, self.batch)
 
 
-def _served(ask: Retrieve, reply: Reply, passages: tuple[Passage, ...]) -> Served:
+def _served(ask: Retrieve, reply: Reply, passages: tuple[Passage, ...], source: str) -> Served:
     ids = tuple(passage.id for passage in passages)
     step = Step(
         "Retrieve",
@@ -179,6 +180,7 @@ def _served(ask: Retrieve, reply: Reply, passages: tuple[Passage, ...]) -> Serve
         found=len(ids),
         journalled=reply.journalled,
         passages=ids,
+        source=source,
     )
     return Served(passages, step)
 

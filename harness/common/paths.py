@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -132,24 +132,3 @@ def written_whole(folder: Path) -> Iterator[Path]:
                 raise
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-
-
-@contextmanager
-def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Held by one process at a time; the system releases it when the process ends. No lock without ``fcntl``.
-
-    Args:
-        waiting: Called if another process holds it, before this one waits.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

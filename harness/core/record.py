@@ -9,6 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.core.progress import cost_of
 from lm_eval_rag.harness.core.types import Answer, Rule, Step, Trace
 
+FORM = "answer_form"  # the key of a document for the form of its answers, see Query
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
 
 
@@ -32,8 +33,8 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
-    for a method that uses no rules. ``evidence`` and ``triples`` are there if the method predicts them. ``cost`` is in
-    US dollars, where ``prices`` are known.
+    for a method that uses no rules. ``evidence``, ``triples`` and ``rationale`` are there if the method gives them,
+    ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where ``prices`` are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
     passages = [
@@ -65,14 +66,24 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "journalled": sum(step.journalled for step in trace.steps),
         **_predicted(answer),
         **_how_it_ended(trace.steps),
+        **_sources(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
 
 
 def _predicted(answer: Answer) -> dict[str, Any]:
-    """The predicted evidence and triples as lists; nothing if the method does not predict them."""
+    """The predicted evidence and triples as lists, the rationale, the likelihood; nothing of what there is not."""
     predicted = {"evidence": answer.evidence, "triples": answer.triples}
-    return {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
+    lists = {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
+    likelihood = None if answer.likelihood is None else list(answer.likelihood)
+    others = {"rationale": answer.rationale, "likelihood": likelihood}
+    return {**lists, **{name: value for name, value in others.items() if value is not None}}
+
+
+def _sources(steps: Iterable[Step]) -> dict[str, Any]:
+    """How many queries the run and its fallback served; nothing for a retriever without a fallback."""
+    counts = Counter(step.source for step in steps if step.source)
+    return {"retrieved_by": dict(sorted(counts.items()))} if counts else {}
 
 
 def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+ENTITY, SHORT = ANSWER_FORMS = ("entity", "short")  # what form a task's answers have
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Query:
         corpus: Id of the corpus it is asked over (``ruleqa_i/<hash>``; with ``#<question>`` that of the question's own
             pages), or None when there is nothing to retrieve.
         repeat: How often it was asked before in this run (lm_eval's ``repeats``): its samples are drawn anew.
+        answer_form: What form the task's answers have: ``entity``, the name of one; or ``short``, any short answer: a
+            name, a date, yes or no, a label that the task's instruction names.
     """
 
     id: str
@@ -31,6 +34,7 @@ class Query:
     time: str | None = None
     corpus: str | None = None
     repeat: int = 0
+    answer_form: str = ENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ class Answer:
             not scored.
         triples: The facts (subject, relation, object) that lead to the answer, as 2WikiMultihopQA asks for; None if
             the method does not predict any.
+        rationale: The reasoning that led to the answer, without the answer itself; None if the method writes none.
+        likelihood: ln P of the reply that holds the answer, and its number of words; set by the run, not by a method.
     """
 
     text: str
@@ -129,6 +135,8 @@ class Answer:
     notes: tuple[str, ...] = ()
     evidence: tuple[tuple[str, int], ...] | None = None
     triples: tuple[tuple[str, str, str], ...] | None = None
+    rationale: str | None = None
+    likelihood: tuple[float, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,7 @@ class Step:
         finishes: How each sample of a generation ended: ``stop``, ``length`` (truncated), ``content_filter``, or "".
         thinking: What a reasoning model wrote before its answer; it is not scored.
         passages: Ids of the documents that came back (Retrieve).
+        source: Who found them: ``run``, or the name of the fallback (Retrieve with ``retriever=run``); else "".
     """
 
     ask: str
@@ -164,6 +173,7 @@ class Step:
     finishes: tuple[str, ...] = ()
     thinking: str = ""
     passages: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,11 @@ class Corpus:
         texts: list[str] = self._columns["text"].to_pylist()
         return texts
 
+    @property
+    def ids(self) -> Any:
+        """The ids of all documents by row, as an Arrow array of texts."""
+        return self._columns["id"]
+
     def passage(self, row: int, score: float = 0.0) -> Passage:
         """The document at a row, with its retrieval score."""
         return self.passages([(row, score)])[0]

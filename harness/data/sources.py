@@ -8,14 +8,18 @@ host ``mirror``: it is read from ``LM_EVAL_RAG_MIRROR`` alone. ``gzip = true`` i
 and hash are those of the unpacked file. ``bytes = 0`` means that nobody recorded the size.
 A file that fails its check is neither returned nor kept.
 
-``sha256 = "UNVERIFIED"`` means that nobody could check the file when the manifest was written. Such a file is
-downloaded once, with a warning. Its hash is recorded beside it, and a later change of the file is an error.
+A file of known size and hash whose download is cut off is resumed by the next one, if the server can do that.
+
+``md5`` may stand in for an unknown sha256. ``sha256 = "UNVERIFIED"`` without it means that nobody could check the file
+when the manifest was written. Such a file is downloaded once, with a warning. Its hash is recorded beside it, and a
+later change of the file is an error.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import http
 import http.client
 import logging
 import os
@@ -41,6 +45,7 @@ HUB = "https://huggingface.co"
 UNVERIFIED = "UNVERIFIED"
 TIMEOUT = 60.0  # seconds without a byte from the server
 PIECE = 1 << 20  # bytes
+RESUMED = 1 << 24  # bytes; what is left of a shorter download is not worth keeping
 Host = Literal["github", "hub", "web", "mirror"]
 
 
@@ -64,6 +69,7 @@ class Source:
         lfs: Whether the repository keeps the file in Git LFS.
         host: Where the repository is.
         gzip: Whether the public file is gzipped.
+        md5: Hash that stands in for an unknown sha256.
     """
 
     path: str
@@ -77,11 +83,22 @@ class Source:
     lfs: bool = False
     host: Host = "github"
     gzip: bool = False
+    md5: str = ""
 
     @property
     def verified(self) -> bool:
-        """Whether the manifest has the hash of the content."""
-        return self.sha256 != UNVERIFIED
+        """Whether the manifest has a hash of the content."""
+        return self.sha256 != UNVERIFIED or bool(self.md5)
+
+    @property
+    def pinned(self) -> tuple[str, str]:
+        """Algorithm and hash: the sha256, which may be ``UNVERIFIED``, or the md5 in its place."""
+        return ("md5", self.md5) if self.sha256 == UNVERIFIED and self.md5 else ("sha256", self.sha256)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a download that was cut off can be continued and then checked."""
+        return self.verified and self.bytes > 0 and not self.gzip
 
     @property
     def url(self) -> str:
@@ -132,7 +149,9 @@ def fetch(source: Source) -> Path:
         if _is_right(mirrored, source):
             _warn_unverified(source, mirrored)
             return mirrored
-        raise _unavailable(source, f"the mirror's {mirrored} has different content ({_measured(mirrored)})")
+        raise _unavailable(
+            source, f"the mirror's {mirrored} has different content ({_measured(mirrored, source.pinned[0])})"
+        )
     cached = _cached(source)
     if cached.is_file() and _is_right(cached, source):
         return cached
@@ -147,13 +166,13 @@ def sha256_of(source: Source) -> str:
     Raises:
         UserError: As :func:`fetch`.
     """
-    return source.sha256 if source.verified else _digest(fetch(source))
+    return source.sha256 if source.sha256 != UNVERIFIED else _digest(fetch(source))
 
 
 def _cached(source: Source) -> Path:
     """Where a download is kept: a folder named by the content's hash, or by the address where the hash is unknown."""
     place = f"{source.host} {source.repository} {source.commit} {source.repository_path}"
-    key = source.sha256 if source.verified else hashlib.sha256(place.encode()).hexdigest()
+    key = source.pinned[1] if source.verified else hashlib.sha256(place.encode()).hexdigest()
     return cache_dir() / "sources" / key[:16] / Path(source.path).name
 
 
@@ -183,58 +202,87 @@ def _download(source: Source, target: Path) -> None:
     """Download into a temporary file beside ``target``, check it, then rename it."""
     if source.host == "mirror":
         raise _unavailable(source, "it was derived from public files and is not published, so only a mirror has it")
-    logger.info("fetching %s from %s", source.path, source.url)
+    begun = _begun(target)
+    start = begun.stat().st_size if source.resumable and begun.is_file() else 0
+    logger.info("fetching %s from %s%s", source.path, source.url, f", from byte {start}" if start else "")
+    request = urllib.request.Request(source.url, headers={"Range": f"bytes={start}-"} if start else {})
     try:
-        with urllib.request.urlopen(source.url, timeout=TIMEOUT) as response:
-            _keep(source, gzip.GzipFile(fileobj=response) if source.gzip else response, target)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            resumed = start if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+            _keep(source, gzip.GzipFile(fileobj=response) if source.gzip else response, target, resumed)
     except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
         raise _unavailable(source, f"it is in no local mirror and its download failed ({error})") from None
 
 
-def _keep(source: Source, response: BinaryIO | gzip.GzipFile, target: Path) -> None:
-    """Write the response in pieces, because a file may be larger than memory; stop once it is too long."""
+def _begun(target: Path) -> Path:
+    """What an earlier download of ``target`` that was cut off has left."""
+    return target.with_name(f".begun-{target.name}")
+
+
+def _keep(source: Source, response: BinaryIO | gzip.GzipFile, target: Path, start: int = 0) -> None:
+    """Write the response in pieces, because a file may be larger than memory; stop once it is too long.
+
+    Args:
+        start: How many bytes of the file an earlier download has left; the response begins after them.
+    """
     with storing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
-    partial = Path(name)
+        os.close(handle)
+    partial, begun = Path(name), _begun(target)
     try:
+        if start:
+            begun.replace(partial)  # of several processes one continues it
         size = source.bytes or None  # None: nobody has measured it
-        with os.fdopen(handle, "wb") as file, Meter(f"download of {source.path}", size, "bytes") as meter:
+        with partial.open("ab") as file, Meter(f"download of {source.path}", size, "bytes", start=start) as meter:
             while (size is None or file.tell() <= size) and (piece := response.read(PIECE)):
                 with storing(target):
                     file.write(piece)
                 meter.update(len(piece))
+        _check_whole(source, partial)
         if not _is_right(partial, source):
-            raise _unavailable(source, f"the server sent different content ({_measured(partial)})")
+            measured = _measured(partial, source.pinned[0])
+            raise _unavailable(source, f"the server sent different content ({measured})")
         if not source.verified:
             _record(source, partial, _recorded(target))
         partial.replace(target)
+        begun.unlink(missing_ok=True)
     finally:
+        if partial.is_file() and source.resumable and RESUMED <= partial.stat().st_size < source.bytes:
+            partial.replace(begun)
         partial.unlink(missing_ok=True)
 
 
-def _digest(path: Path) -> str:
+def _check_whole(source: Source, partial: Path) -> None:
+    """Raise if a download that can be resumed has ended early: a server that goes away is no error of urllib."""
+    size = partial.stat().st_size
+    if source.resumable and RESUMED <= size < source.bytes:
+        raise OSError(f"it ended after {size:,} of {source.bytes:,} bytes; run the same command again to continue it")
+
+
+def _digest(path: Path, algorithm: str = "sha256") -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _is_right(path: Path, source: Source) -> bool:
     if source.bytes and path.stat().st_size != source.bytes:
         return False
     if source.verified:
-        return _digest(path) == source.sha256
+        algorithm, expected = source.pinned
+        return _digest(path, algorithm) == expected
     recorded = _recorded(path)
     return not recorded.is_file() or _digest(path) == recorded.read_text(encoding="ascii")
 
 
-def _measured(path: Path) -> str:
-    return f"{path.stat().st_size} bytes, sha256 {_digest(path)}"
+def _measured(path: Path, algorithm: str = "sha256") -> str:
+    return f"{path.stat().st_size} bytes, {algorithm} {_digest(path, algorithm)}"
 
 
 def _unavailable(source: Source, reason: str) -> UnavailableError:
     mirror = mirror_dir()
     return UnavailableError(
         f"The source file {source.path} is not available: {reason}. Needed: {source.bytes or 'unknown'} bytes, "
-        f"sha256 {source.sha256}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
+        f"{' '.join(source.pinned)}, public at {source.url}. Connect to the network, or set LM_EVAL_RAG_MIRROR (now "
         f"{mirror or 'not set'}) to a folder that contains {source.path}."
     )

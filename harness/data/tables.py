@@ -46,6 +46,7 @@ def one_chunk(column: Any) -> Any:
 
 
 def values(column: Any, rows: Sequence[int]) -> list[Any]:
+    """The values of a column at some rows, in their order, as Python objects."""
     import pyarrow as pa
 
     part = column.take(pa.array(rows, pa.int64()))
@@ -54,6 +55,7 @@ def values(column: Any, rows: Sequence[int]) -> list[Any]:
 
 
 def encoded(column: Any) -> Any:
+    """A column as dictionary and codes; it may be so already."""
     import pyarrow as pa
 
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -1,4 +1,4 @@
-"""``lm-eval-rag publish``: publish datasets and trained models on the Hub. Without ``--upload``, a dry run."""
+"""``lm-eval-rag publish``: datasets, trained models and retrieval runs to the Hub. Without ``--upload``, a dry run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from lm_eval_rag.harness.hub import measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
 from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_links_out, refuse_programs, refuse_secrets
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
+from lm_eval_rag.harness.hub.run_card import run_card
 from lm_eval_rag.harness.hub.upload import CARD, Publication, upload
+from lm_eval_rag.harness.retrieval import run_file
 
 Offered = Mapping[str, Sequence[DataSet]]
 
 
 def publish_main(argv: Sequence[str], *, offered: Offered) -> int:
-    """Run ``publish dataset`` or ``publish model``; returns 0.
+    """Run ``publish dataset``, ``publish model`` or ``publish run``; returns 0.
 
     Args:
         argv: Arguments after ``publish``.
@@ -49,7 +51,7 @@ def publish_main(argv: Sequence[str], *, offered: Offered) -> int:
 
 def _parser(offered: Offered) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lm-eval-rag publish", description=__doc__)
-    kinds = parser.add_subparsers(required=True, metavar="dataset|model")
+    kinds = parser.add_subparsers(required=True, metavar="dataset|model|run")
     dataset = _kind(kinds, "dataset", _dataset)
     dataset.add_argument("names", nargs="+", metavar="SET", help=f"one or more of {', '.join(offered)}")
     dataset.add_argument("--accept-terms", action="store_true", help="publish sets with restricted sources")
@@ -60,6 +62,10 @@ def _parser(offered: Offered) -> argparse.ArgumentParser:
     model.add_argument("--dataset", action="append", default=[], help="Hub id of training data; may be repeated")
     model.add_argument("--results", action="append", default=[], type=Path, metavar="PATH",
                        help="lm_eval's results of this model, a file or a folder; may be repeated")  # fmt: skip
+    run = _kind(kinds, "run", _run)
+    run.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files of `lm-eval-rag retrieve`")
+    run.add_argument("--licence", "--license", required=True,
+                     help="the Hub's identifier; a run contains the questions, so theirs applies")  # fmt: skip
     return parser
 
 
@@ -122,6 +128,18 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
         by_path[config.path] = _with_base(config, folder, base)
     kind = f"{note.mode} {note.kind}" if note else "model"
     return _publication(chosen, [by_path[path] for path in sorted(by_path)], f"Publish {kind} {folder.name}", left_out)
+
+
+def _run(chosen: argparse.Namespace, offered: Offered) -> Publication:
+    """Publish retrieval runs: the ids and scores of the best passages of each question."""
+    notes = {path.name: run_file.read_note(path) for path in chosen.files}
+    wrong = [path for path in chosen.files if path.suffix != run_file.SUFFIX]
+    if wrong or len(notes) < len(chosen.files):
+        raise UserError(f"{wrong[0] if wrong else 'Two files'} cannot be published: give files of different names that "
+                        f"end in {run_file.SUFFIX}.")  # fmt: skip
+    card = run_card(notes, chosen.repo, chosen.licence, chosen.tag)
+    items = [Item.of(CARD, card.encode()), *(Item.of(path.name, path) for path in chosen.files)]
+    return _publication(chosen, items, f"Publish the retrieval runs {', '.join(notes)}")
 
 
 def _finished(folder: Path) -> Note | None:

@@ -24,6 +24,7 @@ from lm_eval_rag.harness.generators.fit import check_version
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.answer_likelihood import with_likelihood
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.web.extract import EXTRACTORS
@@ -42,6 +43,7 @@ OURS = (
     "extractor",
     "window",
     "trace",
+    "perplexity",
     "prepare_max_calls",
 )
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
@@ -63,6 +65,7 @@ class Setup:
         kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
         window: The most questions in flight; None for the default.
         trace: A file for every step of every question; None writes none.
+        perplexity: Whether the log-probability of each answer is asked for.
         prepare_max_calls: The most calls of the method's preparation; None for the default.
     """
 
@@ -76,6 +79,7 @@ class Setup:
     kg: KnowledgeGraph | None = None
     window: int | None = None
     trace: str | None = None
+    perplexity: bool = False
     prepare_max_calls: int | None = None
 
     @property
@@ -101,7 +105,8 @@ class Setup:
 
     def bound(self, **others: Any) -> Callable[..., Any]:
         """The method with its parameters, and ``others`` for those that were not given."""
-        return bind(self.method, {**others, **self.parameters})
+        method = bind(self.method, {**others, **self.parameters})
+        return with_likelihood(method) if self.perplexity else method
 
     def journal_path(self, rank: int) -> Path | None:
         """The journal's file, one a rank; None when it is off."""
@@ -170,6 +175,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         kg=open_graph(rest["kg"]) if rest.get("kg") else None,
         window=rest.get("window"),
         trace=rest.get("trace"),
+        perplexity=_yes_or_no("perplexity", rest.get("perplexity", False)),
         prepare_max_calls=rest.get("prepare_max_calls"),
     )
 
@@ -196,6 +202,11 @@ def _check_prompts(path: str, tuned: str | None) -> None:
 
 def _of_rank(path: Path, rank: int) -> Path:
     return path.with_name(f"{path.stem}.rank{rank}{path.suffix}") if rank else path
+
+
+def _yes_or_no(name: str, given: Any) -> bool:
+    check(name, given, bool)
+    return bool(given)
 
 
 def _chat(given: Any, spec: ModelSpec) -> bool | None:

@@ -5,7 +5,8 @@ model, whose own arguments are written ``gen_*``), ``chat`` (whether prompts go 
 by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file in
 place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
 ``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
-most questions in flight), ``trace`` (a file for every step of every question), ``prepare_max_calls`` (of the method's
+most questions in flight), ``trace`` (a file for every step of every question), ``perplexity`` (whether the
+log-probability of each answer is asked for, one more call a question), ``prepare_max_calls`` (of the method's
 preparation, if it has one).
 
 lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
@@ -257,6 +258,7 @@ class RagLM(LM):  # type: ignore[misc]
             done.update(aux["calls"])
             done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
             done.update({name: aux[name] for name in CUT_SHORT if aux.get(name)})
+            done.update({f"retrieved by {name}": n for name, n in aux.get("retrieved_by", {}).items()})
             if aux["failure"]:
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
         self._warn_of_cuts(records)

@@ -17,7 +17,8 @@ from typing import Any
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.paths import cache_dir, locked, storing
+from lm_eval_rag.harness.common.locks import locked
+from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.core.preparing import Estimate, Preparation, estimated, options_of
 from lm_eval_rag.harness.core.types import Passage, Query

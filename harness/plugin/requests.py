@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.core.record import FORM
+from lm_eval_rag.harness.core.types import ENTITY, Query
 from lm_eval_rag.harness.generators.base import Decoding
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,8 @@ def queries_of(requests: Sequence[Any]) -> list[Query]:
     for request in requests:
         doc = request.doc
         if "query" in doc and "id" in doc:
-            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"))
+            form = doc.get(FORM) or ENTITY
+            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"), answer_form=form)
         else:
             query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
         key = (request.task_name, query.id)

@@ -7,7 +7,8 @@ answer comes with a record (``aux``) that is kept in the document as ``_rag``, a
 :mod:`lm_eval_rag.harness.scoring`.
 
 Judges (:mod:`lm_eval_rag.harness.scoring.judge.choose`) look at all answers at once, after lm_eval's filters; their
-verdicts are kept in the documents as ``_judge``. ``--metadata labels=FILE`` adds people's labels of answers.
+verdicts are kept in the documents as ``_judge``, those on rationales in the record. ``--metadata labels=FILE`` adds
+people's labels of answers.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval_rag.harness.core.record import SYSTEM
 from lm_eval_rag.harness.plugin.rows import Rows
 from lm_eval_rag.harness.scoring import METRICS, score
-from lm_eval_rag.harness.scoring.case import LABEL
-from lm_eval_rag.harness.scoring.judge.choose import OFF, judges_of
+from lm_eval_rag.harness.scoring.case import GROUNDING, LABEL
+from lm_eval_rag.harness.scoring.judge import Item
+from lm_eval_rag.harness.scoring.judge.choose import OFF, judges_of, rationale_judges
+from lm_eval_rag.harness.scoring.judge.grounding import groundings, rationale_item
 from lm_eval_rag.harness.scoring.judge.labels import read_labels
 from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
 from lm_eval_rag.harness.scoring.truncate import WHOLE, Cut
@@ -63,7 +66,9 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             for name, metric in METRICS.items()
         ]
         self._judges = judges_of(config.get("metadata"), self.judge)  # a wrong name ends the run before it starts
+        self._rationale_judges = rationale_judges(config.get("metadata"), self._judges)
         self._verdicts: dict[Response, Verdict] = {}
+        self._groundings: dict[Item, dict[str, Any]] = {}
         file = (config.get("metadata") or {}).get("labels")
         self._labels = {(one.question, one.prediction): one.label for one in read_labels(file)} if file else {}
         super().__init__(config=config, **kwargs)
@@ -131,9 +136,11 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
     def apply_filters(self) -> Any:
         """As lm_eval's, and then all answers are judged, in one go."""
         filtered = super().apply_filters()
-        self._judge(
+        answered = [
             (instance.doc, answer) for instance in self._instances or () for answer in instance.filtered_resps.values()
-        )
+        ]
+        self._judge(answered)
+        self._ground(answered)
         return filtered
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, float]:
@@ -142,6 +149,10 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         if record is not None:
             doc[RECORD] = record
         self._judge([(doc, results[0])])
+        self._ground([(doc, results[0])])
+        item = rationale_item(doc, record) if record and self._groundings else None
+        if record and item in self._groundings:
+            record[GROUNDING] = self._groundings[item]
         verdict = self._verdicts.get(_response(doc, results[0])) if self._verdicts else None
         if verdict is not None:
             doc[VERDICT] = verdict.record()
@@ -161,6 +172,14 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             if isinstance(answer, str) and doc["answers"] and not (getattr(answer, "aux", None) or {}).get("failure")
         ]
         self._verdicts |= self.panel.verdicts([response for response in new if response not in self._verdicts])
+
+    def _ground(self, answered: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
+        """Judge the rationales that were not judged yet; nothing without judges of rationales."""
+        if not self._rationale_judges or "bypass" in self._metric_fn_list:
+            return
+        items = [rationale_item(doc, getattr(answer, "aux", None) or {}) for doc, answer in answered]
+        new = [item for item in items if item is not None and item not in self._groundings]
+        self._groundings |= groundings(self._rationale_judges, new)
 
 
 def _rows(docs: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
-from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
+from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Difference, Interval, holm, interval, paired, percentile
 from lm_eval_rag.harness.scoring import METRICS
@@ -184,7 +184,7 @@ def _task_report(
         sizes={name: len(groups[name]) for name in names},
         runs=tuple(_run_report(run, {name: groups[name] for name in names}, options) for run in runs),
         comparisons=tuple(_comparisons(runs, options)),
-        published=tuple(r for r in published if r.task == task and r.ours in methods and r.metric in COUNTERPARTS),
+        published=tuple(r for r in published if r.task == task and r.ours in methods and r.counterpart),
     )
 
 

@@ -13,7 +13,15 @@ from pathlib import Path
 from lm_eval_rag.harness.common.errors import UserError
 
 COLUMNS = ("table", "task", "method", "retriever", "generator", "metric", "value", "unit", "note")
-PAPERS = {"rulerag": "RuleRAG", "crag_hybrid": "CRAG hybrid", "crp_rag": "CRP-RAG"}  # file -> short name of the paper
+PAPERS = {  # file -> short name of the paper
+    "rulerag": "RuleRAG",
+    "crag_hybrid": "CRAG hybrid",
+    "crp_rag": "CRP-RAG",
+    "flashrag": "FlashRAG",
+    "hipporag": "HippoRAG 2",
+    "search_r1": "Search-R1",
+}
+TASKS = {"nq": "rag_nq", "triviaqa": "rag_triviaqa", "webquestions": "rag_webquestions"}  # a benchmark -> our task
 
 # A paper's metric -> our metric with the same definition. The papers search for the answer anywhere in all retrieved
 # documents, and with several rules these are more than ten.
@@ -26,7 +34,15 @@ COUNTERPARTS = {
     "missing": "crag_missing",
     "hallucination": "crag_hallucination",
     "crag_score": "crag_score",
+    "perplexity": "perplexity",
+    "factual_consistency": "factual_consistency",
+    "squad_em": "squad_em",
+    "squad_f1": "squad_f1",
+    "hotpot_em": "hotpot_em",
+    "hotpot_f1": "hotpot_f1",
+    "evidence_recall@5": "evidence_recall@5",
 }
+COUNTERPARTS_OF = {"CRP-RAG": {"em": "em_contains"}}  # paper -> where its metrics mean something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,11 @@ class PublishedRow:
     ours: str | None = None
     doubts: tuple[str, ...] = ()
 
+    @property
+    def counterpart(self) -> str | None:
+        """Our metric with the same definition, or None."""
+        return COUNTERPARTS_OF.get(self.paper, {}).get(self.metric, COUNTERPARTS.get(self.metric))
+
 
 def read_published(folder: Path) -> tuple[PublishedRow, ...]:
     """All rows of the result files, in order.
@@ -76,6 +97,7 @@ def read_published(folder: Path) -> tuple[PublishedRow, ...]:
             if set(line) != set(COLUMNS) or None in line.values():
                 raise UserError(f"{folder / file}.csv: a row lacks the columns {', '.join(COLUMNS)}: {line}.")
             texts = {key: text for key, text in line.items() if key != "value"}
+            texts["task"] = TASKS.get(line["task"], line["task"])
             rows.append(
                 PublishedRow(
                     paper,

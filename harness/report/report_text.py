@@ -167,11 +167,12 @@ def _p(value: float) -> str:
 def _papers(report: TaskReport) -> str:
     """Our means, then the papers' numbers for the same methods, from the first table that has the method."""
     rows, doubts, left_out = [], dict[str, None](), 0
-    metrics = [m for m in COUNTERPARTS if any(row.metric == m for row in report.published)]
+    columns = dict.fromkeys((row.metric, row.counterpart or "") for row in report.published)
+    metrics = sorted(columns, key=lambda column: list(COUNTERPARTS).index(column[0]))
     for run in report.runs:
         if report.published:
-            means = [run.scores.get(COUNTERPARTS[metric]) for metric in metrics]
-            rows.append(["here", run.run, "", "", *("-" if m is None else f"{100 * m.mean:.1f}" for m in means), ""])
+            means = [cell(run.scores.get(ours), ours).partition(" ")[0] for _, ours in metrics]
+            rows.append(["here", run.run, "", "", *means, ""])
     for ours in dict.fromkeys(row.ours for row in report.published):
         mine = [row for row in report.published if row.ours == ours]
         main = [row for row in mine if (row.paper, row.table) == (mine[0].paper, mine[0].table)]
@@ -182,20 +183,22 @@ def _papers(report: TaskReport) -> str:
         doubts.update(dict.fromkeys(doubt for row in main for doubt in row.doubts))
     if not rows:
         return ""
-    text = table(["from", "method", "retriever", "generator", *metrics, ""], rows, left=(0, 1, 2, 3, 4 + len(metrics)))
+    head = [metric for metric, _ in metrics]
+    text = table(["from", "method", "retriever", "generator", *head, ""], rows, left=(0, 1, 2, 3, 4 + len(metrics)))
     text += "\nThe papers' corpora, rules, questions and generators differ from these."
-    if "recall@10" in metrics:
-        text += " recall@10 is pooled_recall_contains here."
+    for metric, ours in metrics:
+        if ours != metric and not ours.startswith("crag_"):
+            text += f" {metric} is {ours} here."
     if left_out:
         text += f"\n{left_out} more numbers of other tables are in the JSON."
     return "\n".join([text, *(_wrapped(f"! {doubt}") for doubt in doubts)])
 
 
-def _lines(rows: Sequence[PublishedRow]) -> Iterable[tuple[PublishedRow, dict[str, float]]]:
-    """The published numbers grouped by line of the paper's table: (a row of the line, metric -> value)."""
+def _lines(rows: Sequence[PublishedRow]) -> Iterable[tuple[PublishedRow, dict[tuple[str, str], float]]]:
+    """The published numbers by line of the paper's table: (a row of the line, (metric, ours) -> value)."""
     for _, members in groupby(rows, key=lambda r: (r.method, r.retriever, r.generator, r.note)):
         line = list(members)
-        yield line[0], {row.metric: row.value for row in line}
+        yield line[0], {(row.metric, row.counterpart or ""): row.value for row in line}
 
 
 def _unscored(runs: Sequence[RunReport]) -> str:

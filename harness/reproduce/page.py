@@ -15,6 +15,7 @@ from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
 from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results
 from lm_eval_rag.harness.reproduce.running import Job, jobs
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
+from lm_eval_rag.harness.reproduce.verdicts import RowVerdict, compared_of, row_verdict
 
 RUN, PARTLY_RUN, PUBLISHED_ONLY = "run", "partly run", "published only"
 
@@ -63,6 +64,7 @@ class Line:
         status: ``run``, ``partly run``, ``not run`` with what it needs, ``failed: ...``, or ``published only``.
         commands: Commands that do the same by hand.
         seconds: Duration of its evaluations, without training.
+        verdict: Whether it reproduces its published numbers; None on pages without verdicts.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Line:
     cells: Mapping[str, Cell]
     commands: tuple[str, ...]
     seconds: float = 0.0
+    verdict: RowVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,11 @@ def make_page(
         all_jobs = [job for row in rows for job in jobs(row)]
         seconds = sum(_seconds(job, results) for job in all_jobs)
         status = _status(rows, results, failed or {})
-        return Line(name, rows[0].label, status, cells, tuple(_commands(all_jobs, table)), seconds)
+        verdict = None
+        if table.verdicts:
+            ran = any((row.name, task) in results for row in rows for task in row.tasks)
+            verdict = row_verdict(compared_of(cells), run=ran, differs=rows[0].differs, limit=limit)
+        return Line(name, rows[0].label, status, cells, tuple(_commands(all_jobs, table)), seconds, verdict)
 
     return Page(
         table,

@@ -12,9 +12,19 @@ from lm_eval_rag.harness.report.report_text import cell
 from lm_eval_rag.harness.report.table import printable
 from lm_eval_rag.harness.reproduce.claims import BASELINE, FAILS, HOLDS, UNCLEAR, Comparison, Tested
 from lm_eval_rag.harness.reproduce.page import Cell, Line, Page
-from lm_eval_rag.harness.reproduce.page_text import HOW, doubts, figure_table, signed, trial
+from lm_eval_rag.harness.reproduce.page_text import (
+    HOW,
+    VERDICTS_HOW,
+    compared_text,
+    doubts,
+    figure_table,
+    signed,
+    trial,
+)
+from lm_eval_rag.harness.reproduce.verdicts import CANNOT_TELL, DOES_NOT, NOT_RUN, REPRODUCES
 
-CLASS_OF = {HOLDS: "yes", FAILS: "no", UNCLEAR: "open", "": "bound"}  # verdict -> CSS class
+CLASS_OF = {HOLDS: "yes", FAILS: "no", UNCLEAR: "open", "": "bound"}  # verdict on a claim -> CSS class
+CLASS_OF_ROW = {REPRODUCES: "yes", DOES_NOT: "no", CANNOT_TELL: "open", NOT_RUN: "bound"}  # on a row
 
 
 def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -> str:
@@ -36,7 +46,15 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(
-        mean_of=cell, signed=signed, has=_has, bar=_bar, class_of=CLASS_OF, classes=CLASSES, baseline=BASELINE
+        compared_text=compared_text,
+        verdicts_how=VERDICTS_HOW,
+        mean_of=cell,
+        signed=signed,
+        has=_has,
+        bar=_bar,
+        class_of=CLASS_OF | CLASS_OF_ROW,
+        classes=CLASSES,
+        baseline=BASELINE,
     )
     drawn = [Markup(svg) for svg in figures] or [Markup()] * len(page.figures)
     return environment.from_string(template).render(
@@ -44,6 +62,7 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         trial="" if page.limit is None else trial(page.limit),
         figures=[(figure, svg, figure_table(figure)) for figure, svg in zip(page.figures, drawn, strict=True)],
         no_figures=no_figures,
+        judged=[line for line in page.lines if line.verdict is not None],
         verdicts=Counter(test.verdict for _, tests in page.claims for test in tests),
         tested=[(claim, list(_claim_rows(tests))) for claim, tests in page.claims if tests],
         waiting=[claim for claim, tests in page.claims if not tests],

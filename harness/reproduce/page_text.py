@@ -12,6 +12,7 @@ from lm_eval_rag.harness.report.table import printable, table
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, Comparison
 from lm_eval_rag.harness.reproduce.figure_data import FigureData
 from lm_eval_rag.harness.reproduce.page import PARTLY_RUN, PUBLISHED_ONLY, RUN, Cell, Line, Page
+from lm_eval_rag.harness.reproduce.verdicts import WIDEST, Compared
 
 HOW = (
     f"Scores are means over questions, in percent, with a 95 % bootstrap interval over questions ({DRAWS:,} draws). "
@@ -30,7 +31,7 @@ def render_text(page: Page) -> str:
     parts = [f"{title}\n{'=' * len(title)}", *map(_wrapped, page.table.notes)]
     if page.limit is not None:
         parts.append(_wrapped(f"! {trial(page.limit)}"))
-    parts += [_claims(page), *(_metric(page, metric) for metric in page.table.metrics), _doubts(page)]
+    parts += [_verdicts(page), _claims(page), *(_metric(page, metric) for metric in page.table.metrics), _doubts(page)]
     parts += [_mistakes(page), *map(_figure, page.figures), _status(page), _wrapped(HOW)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -50,6 +51,29 @@ def signed(one: Comparison, metric: str) -> str:
     """``+3.1 [1.0, 5.2]``."""
     difference = one.difference.interval
     return f"{'+' if difference.mean > 0 else ''}{cell(difference, metric)}"
+
+
+VERDICTS_HOW = (
+    "reproduces: every published number of the row lies in our 95 % interval. does not: one lies outside. cannot tell: "
+    f"there is none in this setting, or an interval is wider than {WIDEST:.0f} points. not run: see the command below."
+)
+
+
+def _verdicts(page: Page) -> str:
+    rows = [
+        [line.label, line.verdict.verdict, line.verdict.why or "; ".join(map(compared_text, line.verdict.compared))]
+        for line in page.lines
+        if line.verdict is not None
+    ]
+    if not rows:
+        return ""
+    return "Verdicts\n--------\n\n" + table(["", "verdict", ""], rows, left=(0, 1, 2)) + "\n" + _wrapped(VERDICTS_HOW)
+
+
+def compared_text(one: Compared) -> str:
+    """``rag_nq squad_em 35.0 [32.1, 38.0], paper 35.1: reproduces``."""
+    ours = f"{one.ours:.1f} [{one.low:.1f}, {one.high:.1f}]"
+    return f"{one.task} {one.metric} {ours}, paper {one.paper:.1f}: {one.verdict}"
 
 
 def _metric(page: Page, metric: str) -> str:

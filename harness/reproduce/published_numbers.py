@@ -20,12 +20,12 @@ def numbers_of(row: Row, task: str, source: str, published: Sequence[PublishedRo
     """
     if not row.published:
         return {}
-    wanted = {"paper": PAPER, "table": source, **row.published}
+    wanted = {"paper": PAPER, "table": source, "task": task, **row.published}
     numbers: dict[str, PublishedRow] = {}
     for one in published:
-        if one.task != task or any(getattr(one, key) != value for key, value in wanted.items()):
+        if any(getattr(one, key) != value for key, value in wanted.items()):
             continue
-        metric = POOLED if one.metric.startswith("recall@") else COUNTERPARTS.get(one.metric)
+        metric = POOLED if one.metric.startswith("recall@") else one.counterpart
         if metric is None:
             continue
         if metric in numbers:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,12 @@ DONE, SAMPLES = "done.json", "samples.json"
 
 @dataclass(frozen=True)
 class Job:
-    """The tasks of a row that run with the same arguments, and so in one evaluation."""
+    """The tasks of a row that run with the same arguments over the same corpus, and so in one evaluation."""
 
     row: Row
     tasks: tuple[str, ...]
     arguments: Mapping[str, Any]
+    corpus: str = ""
 
     @property
     def steps(self) -> list[TrainingStep]:
@@ -47,10 +47,22 @@ class Job:
         """Task -> number of questions sampled."""
         return {task: self.row.sample[task] for task in self.tasks if task in self.row.sample}
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What ``--metadata`` says."""
+        return {**({"corpus": self.corpus} if self.corpus else {}), **self.row.metadata}
+
+    def first(self, limit: int | None) -> int | None:
+        """How many of the first questions of each task are run; None for all."""
+        return self.row.first if limit is None else limit
+
     def name(self, limit: int | None) -> str:
         """Hash of everything that determines the result."""
-        parts = [self.row.model, plain(dict(self.arguments)), self.tasks, self.sample, limit]
-        return digest([*parts, *(["chat"] if self.row.chat else [])])[:12]
+        row = self.row
+        parts = [row.model, plain(dict(self.arguments)), self.tasks, self.sample, self.first(limit)]
+        others = {"metadata": self.metadata, "gen_kwargs": dict(row.gen_kwargs), "system": row.system}
+        given = {key: value for key, value in others.items() if value}
+        return digest([*parts, *(["chat"] if row.chat else []), *([given] if given else [])])[:12]
 
     def commands(self, place: str = "runs") -> list[str]:
         """The commands that do the same by hand: training, then evaluation.
@@ -60,22 +72,26 @@ class Job:
         training = [line for step in self.steps for line in _training(step)]
         options = dict(self.arguments)
         batch = options.pop("batch_size", None)  # lm_eval has its own option for it, and refuses it in --model_args
-        model_args = ",".join(f"{key}={_shown(value)}" for key, value in options.items())
+        model_args = _pairs(options)
         words = ["lm_eval", "run", "--model", self.row.model, "--tasks", ",".join(self.tasks), "--log_samples"]
         words += ["--output_path", f"{place}/{self.row.name}"] + (["--model_args", model_args] if model_args else [])
         words += ["--batch_size", str(batch)] if batch else []
         words += ["--apply_chat_template"] if self.row.chat else []
+        words += ["--system_instruction", self.row.system] if self.row.system else []
+        words += ["--gen_kwargs", _pairs(self.row.gen_kwargs)] if self.row.gen_kwargs else []
+        words += ["--metadata", json.dumps(self.metadata)] if self.metadata else []
+        words += ["--limit", str(self.row.first)] if self.row.first else []
         words += ["--samples", SAMPLES] if self.sample else []
         return [*dict.fromkeys(training), shlex.join(words)]
 
 
 def jobs(row: Row) -> list[Job]:
     """The evaluations of a row; none for a row that shows only published numbers."""
-    groups: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    groups: dict[str, tuple[list[str], dict[str, Any], str]] = {}
     for task in row.tasks if row.model else ():
-        options = row.arguments_for(task)
-        groups.setdefault(json.dumps(plain(options)), ([], options))[0].append(task)
-    return [Job(row, tuple(tasks), options) for tasks, options in groups.values()]
+        options, corpus = row.arguments_for(task), row.corpora.get(task, "")
+        groups.setdefault(json.dumps([plain(options), corpus]), ([], options, corpus))[0].append(task)
+    return [Job(row, tuple(tasks), options, corpus) for tasks, options, corpus in groups.values()]
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,8 @@ class Runner:
     trainer: Trainer
     limit: int | None = None
     share_calls: bool = False
-    _questions: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    _questions: dict[tuple[str, str], tuple[int, list[str]]] = field(default_factory=dict)
+    _managers: dict[str, Any] = field(default_factory=dict)
 
     def folder(self, job: Job) -> Path:
         """Where a job's results lie."""
@@ -119,7 +136,7 @@ class Runner:
         model = get_model(job.row.model).create_from_arg_obj(dict(options))
         model.chat_template(job.row.chat)  # before the fingerprint, which depends on it
         folder = self.folder(job)
-        corpora = {task: self._size_and_corpora(task)[1] for task in job.tasks}
+        corpora = {task: self._size_and_corpora(job, task)[1] for task in job.tasks}
         made_from = {"fingerprint": model.setup.fingerprint, "corpora": corpora}
         if self.finished(job):
             done = json.loads((folder / DONE).read_text(encoding="utf-8"))
@@ -141,7 +158,8 @@ class Runner:
         from lm_eval import simple_evaluate
         from lm_eval.loggers import EvaluationTracker
 
-        samples = None if self.limit is not None else self._samples(job)
+        first = job.first(self.limit)
+        samples = None if first is not None else self._samples(job)
         if samples:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / SAMPLES).write_text(json.dumps(samples), encoding="utf-8")
@@ -150,12 +168,14 @@ class Runner:
             model=model,
             model_args=dict(options),
             tasks=list(job.tasks),
-            task_manager=self._manager,
-            limit=self.limit,
+            task_manager=self._manager(job.metadata),
+            limit=first,
             samples=samples,
             evaluation_tracker=tracker,
             batch_size=1,
             apply_chat_template=job.row.chat,
+            system_instruction=job.row.system or None,
+            gen_kwargs=dict(job.row.gen_kwargs) or None,
         )
         assert results is not None  # it is None only on other ranks, and there is one rank here
         answers = results.pop("samples")
@@ -168,24 +188,28 @@ class Runner:
         """Task -> indices of its questions, sampled with seed 0; all questions of a task without a sample size."""
         if not job.sample:
             return None
-        sizes = {task: self._size_and_corpora(task)[0] for task in job.tasks}
+        sizes = {task: self._size_and_corpora(job, task)[0] for task in job.tasks}
         return {
             task: sorted(random.Random(0).sample(range(size), min(job.sample.get(task, size), size)))
             for task, size in sizes.items()
         }
 
-    def _size_and_corpora(self, task: str) -> tuple[int, list[str]]:
+    def _size_and_corpora(self, job: Job, task: str) -> tuple[int, list[str]]:
         """Number of a task's questions, and the ids of their corpora."""
-        if task not in self._questions:
-            docs = self._manager.load([task])["tasks"][task].eval_docs
-            self._questions[task] = len(docs), sorted({str(doc.get("corpus")) for doc in docs})
-        return self._questions[task]
+        key = (task, job.corpus)
+        if key not in self._questions:
+            metadata = {"corpus": job.corpus} if job.corpus else {}
+            docs = self._manager(metadata).load([task])["tasks"][task].eval_docs
+            self._questions[key] = len(docs), sorted({str(doc.get("corpus")) for doc in docs})
+        return self._questions[key]
 
-    @cached_property
-    def _manager(self) -> Any:
+    def _manager(self, metadata: Mapping[str, Any]) -> Any:
         from lm_eval.tasks import TaskManager
 
-        return TaskManager()
+        key = json.dumps(metadata, sort_keys=True)
+        if key not in self._managers:
+            self._managers[key] = TaskManager(metadata=dict(metadata)) if metadata else TaskManager()
+        return self._managers[key]
 
 
 def _training(step: TrainingStep) -> Iterator[str]:
@@ -194,6 +218,10 @@ def _training(step: TrainingStep) -> Iterator[str]:
         yield from _training(inner)
     words = ["lm-eval-rag", "train", *arguments(step, _shown), "--out", _shown(step)]
     yield shlex.join(words) + (f"  # on the part {step.bank} of the rule bank" if step.bank else "")
+
+
+def _pairs(options: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={_shown(value)}" for key, value in options.items())
 
 
 def _shown(value: Any) -> str:

@@ -21,9 +21,16 @@ from lm_eval_rag.harness.reproduce.table_spec import Claim, Plot, Row, Table, Va
 Part = TypeVar("Part")
 SEED = "seed"  # rows that differ only in this are one line
 KINDS_OF_PLOT = ("curve", "banks")
-DEFAULTS = ("tasks", "sample")  # keys at the top of a file that are defaults of every row
+DEFAULTS = (
+    "tasks",
+    "sample",
+    "corpora",
+    "metadata",
+    "gen_kwargs",
+    "first",
+)  # keys at the top of a file that are defaults of every row
 PARTS = ("row", "train", "claim", "plot")
-TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", *DEFAULTS, *PARTS)
+TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", "verdicts", *DEFAULTS, *PARTS)
 ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
 
 

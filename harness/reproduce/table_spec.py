@@ -39,9 +39,17 @@ class Row:
         arguments: As in ``--model_args``; texts may hold ``{task}`` and ``@NAME``.
         tasks: Names of the tasks.
         sample: Task -> number of questions, sampled with seed 0; other tasks are run in full.
+        first: Only the first questions of each task (``--limit``); None for all.
+        corpora: Task -> the corpus that it is asked over, where it offers several (``--metadata``).
+        metadata: More of ``--metadata``, such as the judge.
+        gen_kwargs: ``--gen_kwargs``, such as ``max_gen_toks``.
+        system: ``--system_instruction``; "" for none.
         chat: Whether prompts use the generator's chat template (``--apply_chat_template``).
+        differs: How the row departs from the setting of its published numbers, so that it cannot check them; "" if it
+            does not.
         needs: What the row needs beyond the install, such as a GPU; such a row is run only when it is named.
-        published: What identifies its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``.
+        published: What identifies its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``;
+            ``table`` and ``task`` where they are not those of the page and the run.
         series: Name of the curve that it is a point of, or "".
         x: Its place on the curve.
         bank: The part of the rule bank that it was trained on, such as ``2/4``, or "".
@@ -56,7 +64,13 @@ class Row:
     arguments: Values
     tasks: tuple[str, ...]
     sample: Mapping[str, int] = field(default_factory=dict)
+    first: int | None = None
+    corpora: Mapping[str, str] = field(default_factory=dict)
+    metadata: Values = field(default_factory=dict)
+    gen_kwargs: Values = field(default_factory=dict)
+    system: str = ""
     chat: bool = False
+    differs: str = ""
     needs: str = ""
     published: Mapping[str, str] = field(default_factory=dict)
     series: str = ""
@@ -147,6 +161,7 @@ class Table:
         plots: What is drawn.
         subset: ``degenerated`` counts only questions that the best rule rewrites into one about stated facts; "" all.
         share_calls: Whether rows reuse each other's finished calls (see :mod:`.sharing`).
+        verdicts: Whether each row ends in a verdict: does it reproduce its published numbers (see :mod:`.verdicts`).
     """
 
     name: str
@@ -159,6 +174,7 @@ class Table:
     plots: tuple[Plot, ...] = ()
     subset: str = ""
     share_calls: bool = False
+    verdicts: bool = False
 
     def lines(self) -> dict[str, tuple[Row, ...]]:
         """Line -> its rows, which differ only in the seed."""

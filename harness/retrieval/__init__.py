@@ -13,6 +13,7 @@ from lm_eval_rag.harness.retrieval.cross_encoder import Reranked
 from lm_eval_rag.harness.retrieval.dense import dense
 from lm_eval_rag.harness.retrieval.hybrid import Hybrid
 from lm_eval_rag.harness.retrieval.lucene import lucene
+from lm_eval_rag.harness.retrieval.run import Run
 from lm_eval_rag.harness.retrieval.static import static
 from lm_eval_rag.harness.retrieval.tokens import Dates
 
@@ -48,6 +49,22 @@ def _hybrid(
     return Hybrid(retrievers, constant=constant, depth=depth)
 
 
+def _run(
+    corpus: Corpus, fallback_options: Mapping[str, Any], *, path: str | None = None, fallback: str | None = None
+) -> Retriever:
+    if not path:
+        raise UserError(
+            "retriever=run needs retriever_path=...: a file written by `lm-eval-rag retrieve`, a folder of such files, "
+            "or the Hub id of a dataset, ORG/NAME."
+        )
+    if fallback is None:
+        if fallback_options:
+            raise UserError(f"fallback_{next(iter(fallback_options))} without fallback is not allowed: name it.")
+        return Run(corpus, path)
+    options = ", ".join(f"{key}={value!r}" for key, value in sorted(fallback_options.items()))
+    return Run(corpus, path, prepare(fallback, **fallback_options), f"{fallback}({options})")
+
+
 def _rerank(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Depth = 50) -> Retriever:
     return Reranked(retriever, corpus, rerank, rerank_depth)
 
@@ -57,9 +74,13 @@ RETRIEVERS: dict[str, Callable[..., Retriever]] = {
     "dense": dense,
     "hybrid": _hybrid,
     "lucene": lucene,
+    "run": _run,
     "static": static,
 }
-PARTS = {"hybrid": ("first", "second")}  # retrievers that consist of others, with options first_* and second_*
+PARTS = {  # retrievers that consist of others, which have options such as first_* and second_*
+    "hybrid": ("first", "second"),
+    "run": ("fallback",),
+}
 RERANKING = ("rerank", "rerank_depth")  # options that every retriever has
 
 
@@ -72,6 +93,15 @@ def make_retriever(name: str, corpus: Corpus, **options: Any) -> Retriever:
 
     Raises:
         UserError: An unknown name or option, a value of a wrong type or out of range, or a package that is missing.
+    """
+    return prepare(name, **options)(corpus)
+
+
+def prepare(name: str, **options: Any) -> Callable[[Corpus], Retriever]:
+    """Makes the retriever of that name over any corpus; the options are checked here.
+
+    Raises:
+        UserError: An unknown name or option, or a value of a wrong type or out of range.
     """
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)
@@ -86,5 +116,16 @@ def make_retriever(name: str, corpus: Corpus, **options: Any) -> Retriever:
     if rerank_options and not rerank:
         raise UserError("rerank_depth without rerank is not allowed: give the cross-encoder too, rerank=MODEL.")
     also_allowed = (*RERANKING, *(f"{prefix}*" for prefix in prefixes))
-    retriever = bind(RETRIEVERS[name], own_options, also_allowed)(corpus, *part_options)
-    return rerank(retriever, corpus) if rerank else retriever  # type: ignore[no-any-return]
+    bound = bind(RETRIEVERS[name], own_options, also_allowed)
+
+    def make(corpus: Corpus) -> Retriever:
+        retriever: Retriever = bound(corpus, *part_options)
+        return rerank(retriever, corpus) if rerank else retriever
+
+    return make
+
+
+def source_of(retriever: Retriever, text: str) -> str:
+    """Who serves a text, if the retriever has a fallback or may have one; else ""."""
+    source = getattr(retriever, "source_of", None)
+    return str(source(text)) if source else ""

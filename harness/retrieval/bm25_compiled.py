@@ -35,6 +35,7 @@ class CompiledSearch:
     def __init__(self, index: Index, documents: int) -> None:
         self._search = compiled_kernel()
         self._index, self._documents = index, documents
+        self._sizes = np.diff(index.starts).tolist()  # documents of each token
         # Every weight is a multiple of the spacing at the smallest. Sums below 2^53 such spacings are exact in float64.
         self._exact_below = float(np.spacing(index.weights.min(initial=1))) * 2.0**53
 
@@ -45,7 +46,8 @@ class CompiledSearch:
     def search(self, queries: Sequence[Sequence[int]], k: int) -> list[Ranking]:
         """The ``k`` best documents of each query, best first, ties by row."""
         index, k = self._index, min(k, self._documents)
-        tokens = np.array([number for query in queries for number in query], np.int64)
+        rarest_first = [sorted(query, key=self._sizes.__getitem__) for query in queries]
+        tokens = np.array([number for query in rarest_first for number in query], np.int64)
         begins = np.array([0, *accumulate(map(len, queries))], np.int64)
         totals, candidates = np.zeros(self._documents), np.empty(self._documents, np.int32)
         rows, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))

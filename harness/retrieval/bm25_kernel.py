@@ -24,16 +24,14 @@ def search_all(
     """The best documents of each query, ties by row.
 
     Args:
-        tokens: int64: the numbers of all queries' tokens; those of query i are ``tokens[begins[i]:begins[i + 1]]``. A
-            token that stands twice counts twice.
+        tokens: int64: the numbers of all queries' tokens; those of query i are ``tokens[begins[i]:begins[i + 1]]``, the
+            rarest first. A token that stands twice counts twice.
         rows: int32 (queries, k), filled with the rows, best first; ``scores``, float64, with their scores.
         counts: int64 (queries,), filled with how many were found.
     """
-    starts = postings[0]
     for i in range(len(counts)):
         query = tokens[begins[i] : begins[i + 1]]
-        rarest_first = query[np.argsort(starts[query + 1] - starts[query])]
-        counts[i] = search_one(postings, rarest_first, totals, candidates, rows[i], scores[i])
+        counts[i] = search_one(postings, query, totals, candidates, rows[i], scores[i])
 
 
 def search_one(postings: Any, query: Any, totals: Any, candidates: Any, rows: Any, scores: Any) -> int:

@@ -53,6 +53,11 @@ class Reranked:
         ]
         return [sorted(ranking, key=lambda pair: (-pair[1], pair[0]))[:k] for ranking in reranked]
 
+    def source_of(self, text: str) -> str:
+        """Who finds the documents of a text, if the retriever has a fallback; else ""."""
+        source = getattr(self._base, "source_of", None)
+        return str(source(text)) if source else ""
+
     def _scores(self, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], float]:
         scores = _loaded(self._checkpoint).predict(pairs, batch_size=BATCH, show_progress_bar=False)
         return dict(zip(pairs, scores.tolist(), strict=True))

@@ -2,8 +2,9 @@
 
 ``retriever=dense,retriever_model=minilm``: a preset of :mod:`lm_eval_rag.harness.retrieval.encoders`, a folder, or a
 Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in
-``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Queries are encoded in float32: they are few, and in bfloat16 the vector of a
-query would depend on its batch. In float32 only its last digits may.
+``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Vectors made elsewhere are given as ``retriever_index=FILE_OR_FOLDER``
+(:mod:`lm_eval_rag.harness.retrieval.prebuilt_vectors`). Queries are encoded in float32: they are few, and in bfloat16
+the vector of a query would depend on its batch. In float32 only its last digits may.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ import hashlib
 import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import need, versions
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import nearest
+from lm_eval_rag.harness.retrieval import encoding_cost, nearest
 from lm_eval_rag.harness.retrieval.embeddings import Store, stored_vectors
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers
+from lm_eval_rag.harness.retrieval.prebuilt_vectors import Ids, PrebuiltVectors, open_vectors
 from lm_eval_rag.harness.retrieval.towers import Dtype, Encoder, fast_dtype
 
 FORMAT = 1  # of the vectors on disk
 Kind = Literal["flat", "hnsw"]
+KINDS: dict[str, Kind] = {"flat": "flat", "hnsw": "hnsw"}
 
 
 class Dense:
@@ -35,10 +39,11 @@ class Dense:
         queries: Tower of the queries.
         documents: Tower of the documents, into the same space.
         index: ``flat`` (exact) or ``hnsw``.
+        prebuilt: Vectors made elsewhere; then nothing is encoded but queries.
         dtype: Precision in which documents are encoded.
         store: Precision in which their vectors are stored.
         neighbours: Links of each node of HNSW (M).
-        explored: Nodes that HNSW visits for a query (efSearch).
+        explored: Nodes that HNSW visits for a query (efSearch); of a prebuilt index of IVF the lists (nprobe).
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Dense:
         documents: Tower,
         *,
         index: Kind = "flat",
+        prebuilt: PrebuiltVectors | None = None,
         dtype: Dtype = "auto",
         store: Store = "float16",
         batch_size: int = 64,
@@ -57,7 +63,7 @@ class Dense:
     ) -> None:
         need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers", "faiss")
         self._corpus, self._queries, self._documents = corpus, queries, documents
-        self._index, self._graph, self._store = index, (neighbours, explored), store
+        self._index, self._graph, self._store, self._prebuilt = index, (neighbours, explored), store, prebuilt
         self._batch_size, self._device = batch_size, device
         self._dtype: Dtype = fast_dtype(device) if dtype == "auto" else dtype
         self._key = {
@@ -73,6 +79,11 @@ class Dense:
             f"dense(query={_json(queries.identity)}, document={_json(documents.identity)}, dtype={self._dtype}, "
             f"store={store}, index={kind}, format={FORMAT}, {packages}) over {corpus.fingerprint}"
         )
+        if prebuilt is not None:
+            self.fingerprint = (
+                f"dense(query={_json(queries.identity)}, index=file:{prebuilt.identity}, explored={explored}, "
+                f"{packages}) over {corpus.fingerprint}"
+            )
 
     def search(self, texts: Sequence[str], k: int) -> list[list[tuple[int, float]]]:
         """For each text the ``k`` documents with the largest inner product, best first, ties by row.
@@ -83,6 +94,8 @@ class Dense:
         at_least("k", k)
         if not texts:
             return []
+        if self._prebuilt is not None:
+            return self._search_prebuilt(self._prebuilt, texts, k)
         vectors, queries = self.vectors, self._encoder.encode(texts)
         if queries.shape[1] != vectors.shape[1]:
             raise UserError(
@@ -91,6 +104,17 @@ class Dense:
             )
         return nearest.search(vectors, self._candidates, queries, k, exact=self._index == "flat")
 
+    def _search_prebuilt(
+        self, prebuilt: PrebuiltVectors, texts: Sequence[str], k: int
+    ) -> list[list[tuple[int, float]]]:
+        queries = self._encoder.encode(texts)
+        if queries.shape[1] != prebuilt.dimensions:
+            raise UserError(
+                f"The query tower {self._queries.checkpoint.folder} gives {queries.shape[1]} dimensions, the vectors "
+                f"of retriever_index have {prebuilt.dimensions}. Give retriever_model= the encoder that made them."
+            )
+        return prebuilt.search(queries, k, self._graph[1])
+
     @cached_property
     def vectors(self) -> Any:
         """The documents' vectors (N, D), float16 or float32, memory-mapped."""
@@ -98,7 +122,9 @@ class Dense:
 
         def encode(start: int, stop: int) -> Any:
             if not loaded:
+                encoding_cost.announce(len(self._corpus), start)
                 loaded.append(self._load(self._documents, self._dtype))
+                encoding_cost.estimate(loaded[0], self._corpus.texts, start)
             return loaded[0].encode(self._corpus.texts[start:stop])
 
         return stored_vectors(self._folder, len(self._corpus), self._store, encode, self._key)
@@ -135,7 +161,8 @@ def dense(
     model: str = "minilm",
     document_model: str | None = None,
     adapter: str | None = None,
-    index: Kind = "flat",
+    index: str = "flat",
+    index_ids: Ids | None = None,
     pooling: Pooling | None = None,
     query_prefix: str | None = None,
     document_prefix: str | None = None,
@@ -154,18 +181,28 @@ def dense(
         model: Preset (``dpr``, ``simcse``, ``contriever``, ``bge``, ``minilm``, ``sentence_t5``, ``e5``), folder or
             Hub id of the encoder; of the query encoder alone if there is a ``document_model``.
         adapter: PEFT folder or fine-tuned checkpoint (folder or Hub id) for the query tower alone.
+        index: ``flat``, ``hnsw``, or a file or folder with vectors of the documents.
+        index_ids: How vectors from a file are known to be in order: by their id ``file`` (default), or ``rows``: they
+            are in the order of the corpus.
 
     Raises:
-        UserError: A package or a checkpoint is missing.
+        UserError: A package or a checkpoint is missing, or a file of vectors does not fit the corpus.
     """
+    if index not in KINDS and not Path(index).expanduser().exists():
+        hint = "Or give an existing FAISS file, embeddings (.npy, .safetensors), or their folder."
+        raise unknown("value of index", index, KINDS, hint=hint)
+    if index in KINDS and index_ids is not None:
+        raise UserError("index_ids is of vectors from a file: give index=FILE_OR_FOLDER too.")
     need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers", "faiss")
     overrides = Overrides(pooling, query_prefix, document_prefix, normalize, max_length)
     queries, documents = towers(model, document_model, adapter, overrides)
+    prebuilt = None if index in KINDS else open_vectors(index, corpus, index_ids or "file")
     return Dense(
         corpus,
         queries,
         documents,
-        index=index,
+        index=KINDS.get(index, "flat"),
+        prebuilt=prebuilt,
         dtype=dtype,
         store=store,
         batch_size=batch_size,

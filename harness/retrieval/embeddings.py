@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lm_eval_rag.harness.common.paths import locked
+from lm_eval_rag.harness.common.locks import locked
 from lm_eval_rag.harness.common.progress import Meter
 
 log = logging.getLogger(__name__)

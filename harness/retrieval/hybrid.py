@@ -38,3 +38,8 @@ class Hybrid:
             rank_sums([[row for row, _ in ranking] for ranking in rankings], self._constant)[:k]
             for rankings in zip(*lists, strict=True)
         ]
+
+    def source_of(self, text: str) -> str:
+        """Who finds the documents of a text in the parts that have a fallback, joined by "+"; "" if none has."""
+        sources = [part.source_of(text) for part in self._parts if hasattr(part, "source_of")]
+        return "+".join(dict.fromkeys(filter(None, sources)))

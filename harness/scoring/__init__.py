@@ -35,6 +35,7 @@ from lm_eval_rag.harness.scoring.evidence import (
     triples_part,
 )
 from lm_eval_rag.harness.scoring.fever import fever_f1, fever_label, fever_precision, fever_recall, fever_score
+from lm_eval_rag.harness.scoring.rationale import consistency_overlap, factual_consistency, perplexity
 from lm_eval_rag.harness.scoring.retrieval import (
     CUTOFFS,
     mrr,
@@ -53,7 +54,7 @@ class Metric:
         name: As written in YAML, results, tables and the board.
         of: The score of one question, or None if it cannot be scored.
         higher_is_better: Whether a higher score is better.
-        unit: ``share`` (shown as percent), or ``documents``.
+        unit: ``share`` (shown as percent), ``documents`` or ``perplexity``.
     """
 
     name: str
@@ -81,6 +82,9 @@ METRICS: dict[str, Metric] = {
         Metric("pooled_documents", pooled_documents, higher_is_better=False, unit="documents"),
         Metric("mrr", mrr),
         Metric("attributed", attributed),
+        Metric("perplexity", perplexity, higher_is_better=False, unit="perplexity"),
+        Metric("factual_consistency", factual_consistency),
+        Metric("consistency_overlap", consistency_overlap),
         Metric("hotpot_em", hotpot_em),
         Metric("hotpot_f1", hotpot_f1),
         Metric("squad_em", squad_em),

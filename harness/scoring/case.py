@@ -13,6 +13,7 @@ from lm_eval_rag.harness.scoring.squad import CLOSED
 from lm_eval_rag.harness.scoring.verdict import Verdict, read_verdict
 
 DONT_KNOW = "i don't know"
+GROUNDING = "grounding"  # key in a record: judges' verdict on the rationale
 LABEL = "_label"  # key in a task document: a person's label of the answer
 
 
@@ -31,6 +32,10 @@ class Case:
         label: A person's label of this answer (such as ``perfect``), or None.
         seconds: Backend time of this answer, or None if the run does not record it.
         official: What a benchmark's official scores need; None if the task does not ask for them.
+        question: The question, unchanged.
+        rationale: The reasoning that led to the answer; None if the method writes none.
+        likelihood: ln P of the reply that holds the answer, and its number of words; None if the run did not ask.
+        grounded: Judges' verdict on the rationale, in [0, 1]; None without one.
     """
 
     answer: str
@@ -42,6 +47,10 @@ class Case:
     label: str | None = None
     seconds: float | None = None
     official: Official | None = None
+    question: str = ""
+    rationale: str | None = None
+    likelihood: tuple[float, int] | None = None
+    grounded: float | None = None
 
     @cached_property
     def normal_answer(self) -> str:
@@ -108,6 +117,10 @@ def read_case(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None
         label=doc.get(LABEL),
         seconds=rag.get("seconds"),
         official=read_official(doc, rag),
+        question=str(doc.get("query") or ""),
+        rationale=rag.get("rationale"),
+        likelihood=tuple(rag["likelihood"]) if rag.get("likelihood") else None,
+        grounded=(rag.get(GROUNDING) or {}).get("grounded"),
     )
 
 

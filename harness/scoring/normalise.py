@@ -13,6 +13,7 @@ spaces), with these changes for names of entities:
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -48,6 +49,11 @@ def normalise(text: str) -> str:
 def _composed(text: str) -> str:
     """NFKC again: casefold may decompose characters, and a deleted character may have separated two that combine."""
     return unicodedata.normalize("NFKC", text)
+
+
+def count_words(text: str) -> int:
+    """Number of words and signs, at least 1: the unit of our perplexities, which is the same for every model."""
+    return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
 
 
 def has_words(text: str, phrase: str) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve
 from lm_eval_rag.harness.core.types import Passage, Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording
 from lm_eval_rag.methods.reasoning.judgements import label_logs
-from lm_eval_rag.methods.reasoning.rationales import words
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 
@@ -89,4 +89,4 @@ class Judge:
 
 def perplexity(log: float, text: str) -> float:
     """exp(-ln P / words) of a text, 1 or more."""
-    return math.exp(min(-log / words(text), 700.0))
+    return math.exp(min(-log / count_words(text), 700.0))

@@ -12,7 +12,7 @@ from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crp.node_knowledge import Knowledge
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Path
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line
+from lm_eval_rag.methods.reasoning.rationales import answer_or_line, rationale_of
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 
@@ -23,7 +23,7 @@ class Reasoner:
     Args:
         question: The question of the user.
         knowledge: Of each node, by number.
-        results: Of the beginnings of paths, so that paths that begin alike share them.
+        results: Of the beginnings of paths, so that paths that begin alike share them; of whole paths at once.
     """
 
     question: str
@@ -53,7 +53,13 @@ class Reasoner:
         steps = [self.graph.nodes[number].text for number in path]
         texts = {passage.text: passage for number in path for passage in self.knowledge[number].shown}
         prompt = self.wording["one_shot"].prompt(texts.values(), question=self.question, steps=steps)
-        return answer_or_line((yield from self._write(prompt)))
+        self.results[path] = yield from self._write(prompt)
+        return answer_or_line(self.results[path])
+
+    @property
+    def rationale(self) -> str:
+        """All results, without the answers that they state."""
+        return " ".join(filter(None, map(rationale_of, self.results.values())))
 
     def fused(self, answers: Sequence[str]) -> Plan[str]:
         """One answer from those of several paths (equation 13); equal ones need no model."""

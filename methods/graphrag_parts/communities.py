@@ -12,11 +12,11 @@ from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.preparing import for_each
 from lm_eval_rag.harness.core.types import Passage, Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.graphrag_parts.entity_graph import Graph
 from lm_eval_rag.methods.graphrag_parts.records import Report
 from lm_eval_rag.methods.graphrag_parts.text_units import within
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.reasoning.rationales import words
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 
@@ -135,4 +135,4 @@ class Context:
 
     @staticmethod
     def _size(texts: Mapping[str, str]) -> int:
-        return sum(map(words, texts.values()))
+        return sum(map(count_words, texts.values()))

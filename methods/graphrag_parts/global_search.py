@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.graphrag_parts.records import Index, Report
-from lm_eval_rag.methods.reasoning.rationales import words
 
 SCORE = re.compile(r"^\W*(?:helpfulness\W*)?(\d{1,3})\b(?:\s*/\s*100|\s*%)?[^\S\n]*[.:;,-]*", re.IGNORECASE)
 
@@ -32,7 +32,7 @@ def batches(reports: Sequence[Report], tokens: int, seed: int) -> list[list[Repo
     parts: list[list[Report]] = []
     size = 0
     for report in mixed:
-        length = words(report.text)
+        length = count_words(report.text)
         if not parts or size + length > tokens:
             parts.append([])
             size = 0
@@ -54,7 +54,7 @@ def most_helpful(partials: Iterable[Partial], tokens: int) -> list[Partial]:
     ranked = sorted((one for one in partials if one.helpfulness > 0 and one.text), key=lambda one: -one.helpfulness)
     taken: list[Partial] = []
     for one in ranked:
-        tokens -= words(one.text)
+        tokens -= count_words(one.text)
         if tokens < 0:
             break
         taken.append(one)

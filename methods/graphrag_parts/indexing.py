@@ -9,13 +9,13 @@ from typing import Any, Literal
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.preparing import Estimate, Product
 from lm_eval_rag.harness.core.types import Passage, Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.graphrag_parts.communities import check_packages, communities_of, reports_of
 from lm_eval_rag.methods.graphrag_parts.entity_graph import graph_of
 from lm_eval_rag.methods.graphrag_parts.extraction import extracted
 from lm_eval_rag.methods.graphrag_parts.records import rows
 from lm_eval_rag.methods.graphrag_parts.text_units import units_of
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.reasoning.rationales import words
 
 VERSION = "graphrag-1"  # of the preparation and its prompts
 TYPES = "person, organisation, place, event"
@@ -57,5 +57,5 @@ def estimated_calls(
 ) -> Estimate:
     """One call and the gleanings for each unit; descriptions and reports as in the paper's first graph."""
     units = units_of(passages, chunk_tokens, chunk_overlap)
-    tokens = sum(words(unit.text) for unit in units)
+    tokens = sum(count_words(unit.text) for unit in units)
     return Estimate(len(units), round(len(units) * (1 + gleanings) + FURTHER * tokens / 600))

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.graphrag_parts.records import Unit
-from lm_eval_rag.methods.reasoning.rationales import words
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def within(texts: Sequence[tuple[T, str]], tokens: int) -> list[T]:
     """The first items whose texts have at most ``tokens`` tokens together; it ends with the first that does not fit."""
     taken: list[T] = []
     for item, text in texts:
-        tokens -= words(text)
+        tokens -= count_words(text)
         if tokens < 0:
             break
         taken.append(item)

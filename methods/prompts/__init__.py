@@ -8,10 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.prompts import Template, load_template
+from lm_eval_rag.harness.core.types import ENTITY, SHORT, Query
 
 AnswerStyle = Literal["free", "short"]  # as the model likes, or the bare answer: exact match is no score for sentences
-SHORT = "Reply with the bare answer on one line: no sentence around it, no explanation."
+BARE = "Reply with the bare answer on one line: no sentence around it, no explanation."
+PROMPTS = {ENTITY: "ruleqa", SHORT: "short_answer"}  # form of a task's answers -> file of prompts
 INSTRUCTIONS = ("instruction", "instruction_rules", "instruction_closed")
 
 
@@ -29,8 +32,19 @@ def template(prompt_file: str | None = None, name: str = "ruleqa", style: Answer
     loaded = load_template(prompt_file, ours) if prompt_file else ours
     if style == "free":
         return loaded
-    asking = {part: f"{getattr(loaded, part)} {SHORT}" for part in INSTRUCTIONS}
+    asking = {part: f"{getattr(loaded, part)} {BARE}" for part in INSTRUCTIONS}
     return replace(loaded, version=f"{loaded.version}+{style}", **asking)
+
+
+def template_for(query: Query, prompt_file: str | None = None, style: AnswerStyle = "free") -> Template:
+    """The prompts that ask for the form of answer that the question's task has.
+
+    Raises:
+        UserError: As :func:`template`, or a form that is not known.
+    """
+    if query.answer_form not in PROMPTS:
+        raise unknown("form of answer", query.answer_form, PROMPTS)
+    return template(prompt_file, PROMPTS[query.answer_form], style)
 
 
 def answer_of(reply: str, style: AnswerStyle) -> str:

@@ -12,11 +12,11 @@ from lm_eval_rag.harness.core.asks import embed, generate
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.preparing import Estimate, Product, for_each
 from lm_eval_rag.harness.core.types import Passage, Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.raptor_parts.clusters import Cluster, check_packages, fitting, soft_clusters
 from lm_eval_rag.methods.raptor_parts.leaves import SPLITS
 from lm_eval_rag.methods.raptor_parts.tree import TABLE, Node
-from lm_eval_rag.methods.reasoning.rationales import words
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 CHILDREN = 6.7  # of a node, on average, in the paper's trees (its appendix)
@@ -54,7 +54,8 @@ def grow_tree(
         options["keep"] = variant == "paper"
         with Meter(f"clusters of {len(layer):,} nodes"):
             clusters = soft_clusters(vectors, **options)
-            clusters = fitting(clusters, vectors, [words(node.text) for node in layer], cluster_tokens, **options)
+            sizes = [count_words(node.text) for node in layer]
+            clusters = fitting(clusters, vectors, sizes, cluster_tokens, **options)
         if len(clusters) >= len(layer):
             notes["layer not smaller than the one below"] += 1
             break

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from lm_eval_rag.methods.reasoning.rationales import sentences, words
+from lm_eval_rag.harness.scoring.normalise import count_words
+from lm_eval_rag.methods.reasoning.rationales import sentences
 
 STOPS = re.compile(r"[.!?\n]")
 CLAUSES = re.compile(r"[,;:]")
@@ -23,7 +24,7 @@ def stripped_sentences(text: str, tokens: int) -> list[str]:
     """As the authors' code: what ends a sentence is lost, and a longer sentence is cut at commas."""
     parts: list[str] = []
     for sentence in filter(str.strip, STOPS.split(text)):
-        clauses = CLAUSES.split(sentence) if words(sentence) > tokens else [sentence]
+        clauses = CLAUSES.split(sentence) if count_words(sentence) > tokens else [sentence]
         parts += [clause.strip() for clause in clauses if clause.strip()]
     return list(_packed(parts, tokens))
 
@@ -36,7 +37,7 @@ def _packed(parts: Iterable[str], tokens: int) -> Iterator[str]:
     chunk: list[str] = []
     size = 0
     for part in parts:
-        length = words(part)
+        length = count_words(part)
         if chunk and size + length > tokens:
             yield " ".join(chunk)
             chunk, size = [], 0

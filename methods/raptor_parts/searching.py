@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.core.asks import rank, retrieve
 from lm_eval_rag.harness.core.types import Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.raptor_parts.tree import TABLE, Node, Tree
-from lm_eval_rag.methods.reasoning.rationales import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def within(nodes: Sequence[Node], tokens: int) -> list[Node]:
     """The first nodes whose tokens are at most ``tokens`` together; it ends with the first that does not fit."""
     taken: list[Node] = []
     for node in nodes:
-        tokens -= words(node.text)
+        tokens -= count_words(node.text)
         if tokens < 0:
             break
         taken.append(node)

@@ -32,6 +32,11 @@ def answer_in(text: str) -> str | None:
     return (lines[0].strip().rstrip('."*').strip() or None) if lines else None
 
 
+def before_answer(text: str) -> str:
+    """What stands before the first "answer is"; the whole text without one."""
+    return ANSWER.split(text, maxsplit=1)[0].strip(" ,;:-\n")
+
+
 def answer_or_line(text: str) -> str:
     """The stated answer; else the last line that is not blank; "" where there is none, or "the answer is" alone."""
     return answer_in(text) or next((line for line in reversed(lines(text)) if ANSWER.sub("", line).strip(". ")), "")
@@ -62,16 +67,17 @@ def first_sentence(text: str) -> str:
     return next(iter(sentences(text)), "")
 
 
-def words(text: str) -> int:
-    """Number of words and signs, at least 1: the unit of our perplexities, which is the same for every model."""
-    return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
-
-
 def overlap(a: str, b: str) -> float:
     """Share of words that two texts have in common (Dice coefficient of their bags of words), in [0, 1]."""
     bags = [Counter(normalise(text).split()) for text in (a, b)]
     total = sum(bags[0].values()) + sum(bags[1].values())
     return 2 * sum((bags[0] & bags[1]).values()) / total if total else 1.0
+
+
+def most_frequent(answers: Sequence[str]) -> str:
+    """The answer that most of at least one give in normal form, as the first of them writes it; ties by place."""
+    normal = [normalise(answer) for answer in answers]
+    return answers[normal.index(Counter(normal).most_common(1)[0][0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,11 +90,13 @@ def abstention(passages: Sequence[Passage] = (), *notes: str) -> Answer:
     return Answer(DONT_KNOW, tuple(passages), abstained=True, notes=tuple(dict.fromkeys(notes)))
 
 
-def final(text: str, passages: Sequence[Passage] = (), notes: Iterable[str] = ()) -> Answer:
+def final(
+    text: str, passages: Sequence[Passage] = (), notes: Iterable[str] = (), rationale: str | None = None
+) -> Answer:
     """The answer; a blank text, or one that says so, abstains."""
     if is_missing(text):
         return abstention(passages, *notes, *([] if text.strip() else ["blank answer"]))
-    return Answer(text.strip(), tuple(passages), notes=tuple(dict.fromkeys(notes)))
+    return Answer(text.strip(), tuple(passages), notes=tuple(dict.fromkeys(notes)), rationale=rationale)
 
 
 def merged(lists: Iterable[Iterable[Passage]], most: int | None = None) -> tuple[Passage, ...]:

@@ -144,6 +144,15 @@ def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
     }
 
 
+def retrieve(argv: Sequence[str]) -> int:
+    """Save the best passages of every question of tasks as a retrieval run."""
+    from lm_eval_rag._register import register
+    from lm_eval_rag.harness.plugin.retrieve_cli import retrieve_main
+
+    register()
+    return retrieve_main(list(argv))
+
+
 def report(argv: Sequence[str]) -> int:
     """Compare runs: intervals, slices, paired differences, costs, published numbers."""
     from lm_eval_rag.harness.report.report_cli import report_main
@@ -182,7 +191,7 @@ def reproduce(argv: Sequence[str]) -> int:
 
 
 def publish(argv: Sequence[str]) -> int:
-    """Publish sets and trained models to the Hugging Face Hub."""
+    """Publish sets, trained models and retrieval runs to the Hugging Face Hub."""
     from lm_eval_rag.harness.hub.publish import publish_main
     from lm_eval_rag.tasks.ruleqa.published import offered
 
@@ -212,6 +221,7 @@ def doctor(argv: Sequence[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "build": build,
+    "retrieve": retrieve,
     "report": report,
     "rescore": rescore,
     "train": train,

@@ -63,7 +63,8 @@ def _build(task: str, name: str, choice: Choice) -> str:
         gold, leaks = _look_up(questions, corpus_id)
         if len(questions) != spec.questions:
             log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
-        _write_queries(folder, questions, gold, _Place(corpus_id, choice, spec.scoring))
+        place = Place(corpus_id, spec.scoring, own=choice.own)
+        queries_table(questions, gold, place).write_parquet(folder / "queries.parquet")
         counts = {"questions": len(questions), "with known gold passages": sum(one is not None for one in gold)}
         lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))
         notes["questions whose gold passages are not all in the corpus"] += lacking
@@ -77,17 +78,17 @@ def _build(task: str, name: str, choice: Choice) -> str:
     return content_folder(task, inputs, write)
 
 
-class _Place:
+class Place:
     """Where questions are asked.
 
     Args:
         corpus: Id of the corpus.
-        choice: Whether each question is asked over its own passages.
         scoring: Family of official scores.
+        own: Whether each question is asked over its own passages.
     """
 
-    def __init__(self, corpus: str, choice: Choice, scoring: str) -> None:
-        self.corpus, self.own, self.scoring = corpus, choice.own, scoring
+    def __init__(self, corpus: str, scoring: str, *, own: bool = False) -> None:
+        self.corpus, self.own, self.scoring = corpus, own, scoring
 
     def of(self, question: Question) -> str:
         """The corpus of one question."""
@@ -149,9 +150,13 @@ def _passages(corpus: str) -> Iterator[tuple[str, str, str]]:
             yield from zip(*(batch.column(name).to_pylist() for name in ("id", "title", "text")), strict=True)
 
 
-def _write_queries(
-    folder: Path, questions: Sequence[Question], gold: Sequence[list[str] | None], place: _Place
-) -> None:
+def queries_table(questions: Sequence[Question], gold: Sequence[list[str] | None], place: Place) -> Any:
+    """The Polars table of ``queries.parquet``.
+
+    Args:
+        gold: Ids of the gold passages of each question; None if they are unknown.
+        place: The corpus and the family of scores of all these questions.
+    """
     import polars as pl
 
     text, fact = pl.String, pl.Struct({"passage": pl.String, "sentence": pl.Int64})
@@ -161,10 +166,10 @@ def _write_queries(
         "triples": pl.List(pl.List(text)),
     }  # fmt: skip
     rows = [_row(question, ids, place) for question, ids in zip(questions, gold, strict=True)]
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(folder / "queries.parquet")
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _row(question: Question, gold: list[str] | None, place: _Place) -> dict[str, Any]:
+def _row(question: Question, gold: list[str] | None, place: Place) -> dict[str, Any]:
     facts, sets, triples = question.facts, question.evidence_sets, question.triples
     # Evidence names a passage by its title; in the corpus it may be the second passage of that title.
     ids = {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}

@@ -74,7 +74,7 @@ def _write(folder: Path, spec: Corpus) -> tuple[dict[str, int], dict[str, int]]:
 
     notes: Counter[str] = Counter()
     unique, rows_of = UniquePages(notes), defaultdict[str, list[int]](list)
-    with _Writer(folder / "corpus.parquet") as writer:
+    with CorpusWriter(folder / "corpus.parquet") as writer:
         for question, page in _pages(spec, notes):
             row, id = unique.add(page)
             if id is not None:
@@ -88,7 +88,7 @@ def _write(folder: Path, spec: Corpus) -> tuple[dict[str, int], dict[str, int]]:
             {"question": list(rows_of), "rows": list(rows_of.values())},
             schema={"question": pl.String, "rows": pl.List(pl.Int64)},
         ).write_parquet(folder / OWN)
-    _write_empty(folder)
+    write_empty(folder)
     return {"passages": unique.size}, {note: n for note, n in notes.items() if n}
 
 
@@ -109,7 +109,7 @@ def _with(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield from rest
 
 
-class _Writer:
+class CorpusWriter:
     """Writes passages in row groups, because a corpus may be larger than memory."""
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +123,7 @@ class _Writer:
         self.rows: list[dict[str, Any]] = []
         self.written = 0
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> CorpusWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -148,7 +148,7 @@ class _Writer:
         self.rows = []
 
 
-def _write_empty(folder: Path) -> None:
+def write_empty(folder: Path) -> None:
     """The tables that every corpus has and these leave empty: rules, and worked examples."""
     import polars as pl
 

@@ -20,8 +20,8 @@ from lm_eval_rag.tasks.wikipedia.rows import parsed, read_rows, reading
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "-COLON-": ":"}
 INSTRUCTION = (
-    "Each question is a claim. Decide whether the documents support it. Answer with one label only: SUPPORTS, REFUTES, "
-    "or NOT ENOUGH INFO."
+    "Each question is a claim. Its answer is one label: SUPPORTS if the claim is true, REFUTES if it is false, or NOT "
+    "ENOUGH INFO if neither can be decided."
 )
 
 

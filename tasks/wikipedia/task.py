@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lm_eval_rag.harness.core.record import SYSTEM
+from lm_eval_rag.harness.core.record import FORM, SYSTEM
+from lm_eval_rag.harness.core.types import SHORT
 from lm_eval_rag.harness.plugin.task import RagTask
 from lm_eval_rag.tasks.wikipedia.build import build
 from lm_eval_rag.tasks.wikipedia.fever import INSTRUCTION
@@ -19,7 +20,8 @@ class WikipediaTask(RagTask):
 
     The task's name selects the questions. ``--metadata '{"corpus": "mirror"}'``, or ``dataset_kwargs`` in a user's
     YAML that includes one of ours, chooses the corpus; the results file has the choice. The instruction of FEVER (its
-    three labels) travels as a system instruction; ``--system_instruction`` takes its place.
+    three labels) travels as a system instruction; ``--system_instruction`` takes its place. It stands before every
+    prompt of a method of several steps, so it says what an answer is and does not ask for one.
     """
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -38,7 +40,7 @@ class WikipediaTask(RagTask):
         table = pl.read_parquet(cache_dir() / build(task, corpus=name) / "queries.parquet")
         self.config.metadata = {**metadata, "corpus": name}
         family = str(table["scoring"][0])
-        rows = table.select(*COLUMNS, *EXTRA.get(family, ()))
+        rows = table.select(*COLUMNS, *EXTRA.get(family, ())).with_columns(pl.lit(SHORT).alias(FORM))
         if family == "fever":
             rows = rows.with_columns(pl.lit(INSTRUCTION).alias(SYSTEM))
         self.dataset = DatasetDict({"test": Dataset(rows.to_arrow())})

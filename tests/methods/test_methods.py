@@ -13,7 +13,7 @@ from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.parameters import check, defaults
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.plugin.engine import run
-from lm_eval_rag.methods.prompts import SHORT, template
+from lm_eval_rag.methods.prompts import BARE, template
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
 
@@ -41,7 +41,8 @@ def test_order_of_questions_does_not_matter(name, queries, corpus, generator):
 
 
 def test_a_query_holds_no_gold_answer(name):
-    assert {field.name for field in dataclasses.fields(Query)} == {"id", "text", "time", "corpus", "repeat"}
+    allowed = {"id", "text", "time", "corpus", "repeat", "answer_form"}
+    assert {field.name for field in dataclasses.fields(Query)} == allowed
     assert set(inspect.signature(method(name)).parameters) - set(defaults(method(name))) == {"query"}
 
 
@@ -96,6 +97,31 @@ def test_standard_rag_shows_the_best_documents(queries, corpus, generator):
     (first, trace), *_ = answer("standard_rag", queries, corpus, generator, k=4, documents=2)
     assert trace.count("Retrieve") == 1 and len(first.passages) == 4
     assert generator.prompts[0].count("\nTime ") == 2 and "Rules" not in generator.prompts[0]
+
+
+def test_several_samples_vote(queries, corpus):
+    class Wavering:
+        fingerprint, batch = "wavering", 8
+        replies = (" Moor", " Vale", " vale.", " Burg", " Moor")
+
+        def generate(self, prompts, decoding, draws):
+            assert decoding.temperature == 0.5
+            return [self.replies[draw] for draw in draws]
+
+        def loglikelihood(self, pairs):
+            raise AssertionError
+
+        def count_tokens(self, text):
+            return None
+
+        def room(self, max_tokens):
+            return None
+
+    for samples, winner in ((2, "Moor"), (3, "Vale"), (4, "Vale"), (5, "Moor")):  # of two with two votes the first
+        ((first, trace),) = answer("standard_rag", queries[:1], corpus, Wavering(), samples=samples, temperature=0.5)
+        assert first.text.strip() == winner
+        (step,) = [step for step in trace.steps if step.ask == "Generate"]
+        assert len(step.finishes) == samples
 
 
 def test_equal_calls_without_rules(queries, corpus, generator):
@@ -169,7 +195,22 @@ def test_a_short_answer_is_asked_for_and_its_first_line_taken(name, queries, cor
     assert answer(name, queries, corpus, short, answer_style="short")[0][0].text == "Vale"
     for with_it, without in zip(short.prompts, free.prompts, strict=True):
         instruction, rest = without.split("\n", 1)
-        assert with_it == f"{instruction} {SHORT}\n{rest}"
+        assert with_it == f"{instruction} {BARE}\n{rest}"
+
+
+@pytest.mark.parametrize("name", ["standard_prompting", "standard_rag"])
+def test_a_task_whose_answers_are_no_entities_is_not_asked_for_one(name, queries, corpus, generator):
+    """HotpotQA has answers yes and no, FEVER labels; RuleQA's answers are entities."""
+    answer(name, [*queries, *(dataclasses.replace(query, answer_form="short") for query in queries)], corpus, generator)
+    heads = {prompt.split("\n")[0] for prompt in generator.prompts}
+    assert len(heads) == 2 and sum("the name of one entity" in head for head in heads) == 1
+    assert sum("as few words as possible" in head for head in heads) == 1
+    with pytest.raises(UserError, match=r"Unknown form of answer 'shrt'\. Did you mean 'short'"):
+        answer(name, [dataclasses.replace(queries[0], answer_form="shrt")], corpus, generator)
+
+
+def test_every_prompt_file_has_a_version_of_its_own():
+    assert template(name="short_answer").version == "short_answer-1" != template().version
 
 
 def test_short_prompts_are_another_version():

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.methods.reasoning.rationales import words
+from lm_eval_rag.harness.core.asks import Generate
+from lm_eval_rag.harness.scoring.normalise import count_words as words
 from lm_eval_rag.methods.self_rag import LABELS, self_rag
 
 QUESTION = "Who wrote the book that Ada Moss read?"
@@ -72,6 +73,38 @@ def test_the_best_by_the_papers_score(play, documents, weights):
     given = dict(zip(("w_relevant", "w_supported", "w_useful"), weights, strict=True))
     scores = [reference(*case, text, weights) for case, text in zip(cases, texts, strict=True)]
     assert play(self_rag, replies, k=3, **given).answer.text == texts[scores.index(max(scores))]
+
+
+def test_the_weight_of_usefulness_is_the_papers_and_flashrags(play, documents):
+    """Section 4.2 has 1.0, 1.0 and 0.5, FlashRAG 1 for all; a sentence that is only useful wins by the larger one."""
+    plain = (0.9, (0.8, 0.1, 0.1), (0.6, 0.1, 0.1, 0.1, 0.1), -3.0)
+    useful = (0.3, (0.6, 0.1, 0.3), (0.02, 0.02, 0.02, 0.04, 0.9), -3.0)
+    replies = [*logs(0.9, 0.1), documents("a", "b"), "Plain.", *judged(*plain), "Useful.", *judged(*useful)]
+    for variant, weight in (("paper", 0.5), ("official", 0.5), ("flashrag", 1.0)):
+        by_name = {"Plain.": plain, "Useful.": useful}
+        scores = {text: reference(*case, text, (1.0, 1.0, weight)) for text, case in by_name.items()}
+        given = [*logs(0.5, 0.5), *replies[2:]]
+        best = max(scores, key=scores.__getitem__)
+        assert (
+            play(self_rag, given, variant=variant).answer.text
+            == best
+            == play(self_rag, given, variant=variant, w_useful=weight).answer.text
+        )
+        assert best == ("Useful." if weight == 1.0 else "Plain.")
+
+
+@pytest.mark.parametrize(("tokens", "asked"), [(False, "one short sentence"), (True, "Give a short answer")])
+def test_flashrag_keeps_the_whole_reply_and_asks_for_a_short_answer(play, documents, tokens, asked):
+    first = [*logs(0.95, 0.05), documents("a"), "Bo wrote it.\nIn 1912.[Utility:5]", *GOOD]
+    theirs, ours = (play(self_rag, first, tokens=tokens, variant=name) for name in ("flashrag", "paper"))
+    assert (theirs.answer.text, ours.answer.text) == ("Bo wrote it. In 1912.", "Bo wrote it.")
+    (prompt,) = [str(_text(ask)) for ask in theirs.asks if isinstance(ask[1], Generate)]
+    assert asked in prompt and "Retrieve" in theirs.names  # its gate is the paper's, not the inverted one
+
+
+def _text(asked):
+    prompt = asked[1].prompt
+    return prompt if isinstance(prompt, str) else prompt.render()
 
 
 @pytest.mark.parametrize(

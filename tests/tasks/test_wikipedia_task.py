@@ -167,7 +167,7 @@ def test_own_passages(built: dict[str, Path], cache: Path) -> None:
 def test_documents(name: str, extra: set[str], built: dict[str, Path], manager: Any) -> None:
     task = manager.load([name])["tasks"][name]
     docs = list(task.test_docs())
-    common = {"id", "query", "time", "answers", "type", "corpus", "scoring", "gold"}
+    common = {"id", "query", "time", "answers", "type", "corpus", "scoring", "gold", "answer_form"}
     assert len(docs) == TASKS[name].questions and set(docs[0]) == common | extra
     assert len(json.dumps(docs[0])) < 2000  # every sample line holds the whole document
     prompt = task.doc_to_text(docs[0])

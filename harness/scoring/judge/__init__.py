@@ -17,7 +17,10 @@ from lm_eval_rag.harness.scoring.verdict import RULES
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Input of a judge: the question, its gold answers (at least one), and the truncated prediction."""
+    """Input of a judge: the question, its gold answers (at least one), and the truncated prediction.
+
+    A judge of rationales gets the retrieved passages in place of the answers, and the rationale as the prediction.
+    """
 
     question: str
     answers: tuple[str, ...]

@@ -8,13 +8,14 @@
 - ``judge=off``: no judge; CRAG's scores use exact match. The default of all other tasks.
 
 With a judge, ``crag_score`` and its parts use the judge's verdicts on every task. If all judges are models, ``acc_lm``
-is scored too. Verdicts of models are kept in ``$LM_EVAL_RAG_CACHE/journal/judge-<fingerprint>.sqlite``.
+is scored too. ``consistency=True`` asks the same models whether the rationale of each answer lies in its passages
+(``factual_consistency``). Verdicts of models are kept in ``$LM_EVAL_RAG_CACHE/journal/judge-<fingerprint>.sqlite``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from lm_eval_rag.harness.scoring.verdict import RULES
 
 OFF = "off"
 FIRST, SECOND = "judge", "second_judge"
+CONSISTENCY = "consistency"
 
 
 def judges_of(metadata: Mapping[str, Any] | None, default: str = OFF) -> tuple[Judge, ...]:
@@ -48,6 +50,33 @@ def judges_of(metadata: Mapping[str, Any] | None, default: str = OFF) -> tuple[J
     if len({judge.name for judge in judges}) < len(judges):
         raise UserError(f"judge and second_judge are both {judges[0].name}. Name two different judges.")
     return judges
+
+
+def rationale_judges(metadata: Mapping[str, Any] | None, judges: Sequence[Judge]) -> tuple[ModelJudge, ...]:
+    """The same judges for rationales, if the metadata ask for them; () if not.
+
+    Raises:
+        UserError: There is no judge, or one that is no model.
+    """
+    if not flag(metadata, CONSISTENCY):
+        return ()
+    models = [judge for judge in judges if isinstance(judge, ModelJudge)]
+    if not models or len(models) < len(judges):
+        raise UserError(
+            f"{CONSISTENCY}=True needs judges that are language models: the rules compare answers, not rationales. "
+            "Give --metadata judge=openai-chat-completions judge_model=... too, or leave it out (consistency_overlap "
+            "needs no judge)."
+        )
+    asked = [replace(judge, subject="rationale") for judge in models]
+    return tuple(replace(judge, path=_journal(judge.fingerprint)) for judge in asked)
+
+
+def flag(metadata: Mapping[str, Any] | None, name: str) -> bool:
+    """Whether the metadata say ``name=True``."""
+    given = (metadata or {}).get(name, False)
+    if str(given).lower() not in ("true", "false"):
+        raise UserError(f"{name}={given!r} is not allowed: give True or False.")
+    return str(given).lower() == "true"
 
 
 def _arguments(role: str, settings: Mapping[str, Any]) -> dict[str, Any]:

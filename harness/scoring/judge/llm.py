@@ -32,9 +32,16 @@ SHOWN = 120  # characters of a reply in an error message
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
+# what is judged -> the file of its prompt, and what the fields of an item are called there
+PROMPTS = {
+    "answer": ("prompt.toml", ("question", "reference_answers", "response")),
+    "rationale": ("rationale_prompt.toml", ("question", "documents", "rationale")),
+}
+
+
 @cache
-def _template() -> dict[str, str]:
-    template: dict[str, str] = tomllib.loads((files(__package__) / "prompt.toml").read_text(encoding="utf-8"))
+def _template(subject: str = "answer") -> dict[str, str]:
+    template: dict[str, str] = tomllib.loads((files(__package__) / PROMPTS[subject][0]).read_text(encoding="utf-8"))
     return template
 
 
@@ -46,16 +53,18 @@ class ModelJudge:
         name: The model's name, as recorded.
         generator: The model.
         path: Journal of the verdicts; None for no journal.
+        subject: What is judged, a name in :data:`PROMPTS`.
     """
 
     name: str
     generator: Generator
     path: Path | None = None
+    subject: str = "answer"
 
     @property
     def fingerprint(self) -> str:
         """Depends on the model, the prompt and the limit of tokens."""
-        return digest([self.generator.fingerprint, _template(), DECODING.max_tokens])
+        return digest([self.generator.fingerprint, _template(self.subject), DECODING.max_tokens])
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
         """One opinion per item, in order; earlier replies come from the journal.
@@ -107,7 +116,7 @@ class _Session:
         return Opinion(*reply.value) if isinstance(reply, Reply) else reply
 
     async def _ask(self, item: Item, check: str) -> tuple[tuple[float, str], float] | CallError:
-        fitted = fit(prompt(item, check), self.judge.generator, DECODING.max_tokens)
+        fitted = fit(prompt(item, check, self.judge.subject), self.judge.generator, DECODING.max_tokens)
         if isinstance(fitted, CallError):
             return fitted
         completion = await self.stream.generate(fitted.text, DECODING, 0)
@@ -117,14 +126,15 @@ class _Session:
         return verdict if isinstance(verdict, CallError) else (verdict, completion.seconds)
 
 
-def prompt(item: Item, check: str) -> str:
+def prompt(item: Item, check: str, subject: str = "answer") -> str:
     """The prompt for one item.
 
     Args:
         check: Check value that the verdict must repeat.
+        subject: What is judged, a name in :data:`PROMPTS`.
     """
-    data = {"question": item.question, "reference_answers": list(item.answers), "response": item.prediction}
-    return _template()["text"].strip().replace("{check}", check).replace("{data}", quoted(data))
+    data = dict(zip(PROMPTS[subject][1], (item.question, list(item.answers), item.prediction), strict=True))
+    return _template(subject)["text"].strip().replace("{check}", check).replace("{data}", quoted(data))
 
 
 def quoted(data: dict[str, Any]) -> str:

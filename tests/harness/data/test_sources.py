@@ -228,3 +228,66 @@ def test_bad_manifest(tmp_path: Path, text: str) -> None:
 def test_missing_manifest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_manifest(tmp_path / "none.toml")
+
+
+def cut_off(monkeypatch: pytest.MonkeyPatch, most: int) -> list[str | None]:
+    """The server ends every answer after ``most`` bytes, as one that goes away does; returns the ranges asked for."""
+    asked: list[str | None] = []
+
+    def get(self: Quiet) -> None:
+        asked.append(self.headers.get("Range"))
+        content = Path(self.translate_path(self.path)).read_bytes()
+        start = int((asked[-1] or "bytes=0-")[6:-1])
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        self.wfile.write(content[start : start + most])
+
+    monkeypatch.setattr(Quiet, "do_GET", get)
+    return asked
+
+
+def test_a_large_download_is_resumed(served: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256)) * 40
+    served.write_bytes(content)
+    hash = hashlib.md5(content).hexdigest()
+    source = replace(SOURCE, sha256="UNVERIFIED", md5=hash, bytes=len(content))
+    monkeypatch.setattr(sources, "RESUMED", 1000)
+    monkeypatch.setattr(sources, "PIECE", 512)
+    asked = cut_off(monkeypatch, 4000)
+    for held in (4000, 8000):
+        with pytest.raises(UserError, match=f"ended after {held:,} of 10,240 bytes.*again to continue.*md5 {hash}"):
+            fetch(source)
+        assert [path.stat().st_size for path in files_in(cache_folder)] == [held]
+    path = fetch(source)
+    assert path.read_bytes() == content and files_in(cache_folder) == [path]
+    assert asked == [None, "bytes=4000-", "bytes=8000-"]
+
+
+def test_a_resumed_download_is_checked_as_a_whole(
+    served: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bytes(range(256)) * 40
+    served.write_bytes(content)
+    source = replace(SOURCE, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    monkeypatch.setattr(sources, "RESUMED", 1000)
+    cut_off(monkeypatch, 4000)
+    with pytest.raises(UserError, match="ended after"):
+        fetch(source)
+    (begun,) = files_in(cache_folder)
+    begun.write_bytes(b"?" * 4000)
+    cut_off(monkeypatch, 1 << 60)
+    with pytest.raises(UserError, match="different content"):
+        fetch(source)
+    assert files_in(cache_folder) == []
+    assert fetch(source).read_bytes() == content
+
+
+def test_a_server_without_ranges_begins_anew(served: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256)) * 40
+    served.write_bytes(content)
+    source = replace(SOURCE, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    path = fetch(source)
+    path.unlink()
+    path.with_name(f".begun-{path.name}").write_bytes(b"?" * 5000)
+    assert fetch(source).read_bytes() == content and files_in(cache_folder) == [path]

@@ -9,7 +9,8 @@ import pytest
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.common.paths import cache_dir, locked
+from lm_eval_rag.harness.common.locks import locked
+from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.asks import embed, generate, prepared, retrieve
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import variant

@@ -149,12 +149,13 @@ def random_case(rng: random.Random) -> tuple[list[str], str, Rag]:
 
 
 JUDGED = {"acc_lm", "crag_human", "within_30s"}  # need a verdict or a label: restated in test_crag_scoring.py
+RATIONALE = {"perplexity", "factual_consistency", "consistency_overlap"}  # restated in test_scoring_rationale.py
 OFFICIAL = ("hotpot_", "squad_", "sp_", "triples_", "joint_", "support_", "fever_", "evidence_")
 
 
 def test_every_metric_has_a_formula() -> None:
     elsewhere = {name for name in METRICS if name.startswith(OFFICIAL)}  # restated in test_scoring_official.py
-    assert set(FORMULAS) | JUDGED | elsewhere == set(METRICS)
+    assert set(FORMULAS) | JUDGED | RATIONALE | elsewhere == set(METRICS)
 
 
 def test_every_metric_is_its_formula() -> None:
@@ -173,9 +174,10 @@ def test_every_metric_is_its_formula() -> None:
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_metric_card(metric: Any) -> None:
-    assert metric.unit in {"share", "documents"}
+    assert metric.unit in {"share", "documents", "perplexity"}
     assert "," not in metric.name  # lm_eval joins metric and filter names with a comma
-    assert metric.higher_is_better == (metric.name not in {"crag_missing", "crag_hallucination", "pooled_documents"})
+    lower = {"crag_missing", "crag_hallucination", "pooled_documents", "perplexity"}
+    assert metric.higher_is_better == (metric.name not in lower)
 
 
 def test_failed_question_is_unscored() -> None:

@@ -1,0 +1,76 @@
+"""How probable a model finds its own answer: ``--model_args perplexity=True``, one more call a question.
+
+The score ``perplexity`` (CRP-RAG, section 5.3 and Table 3) needs it. What is scored is the last reply that contains the
+answer, after its prompt. A generator without log-probabilities leaves the score out, and so does an answer that stands
+in no reply, such as an abstention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, TypeVar
+
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import Generate, Together, has_loglikelihood, loglikelihood
+from lm_eval_rag.harness.core.contract import function_of
+from lm_eval_rag.harness.core.prompts import Prompt
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.scoring.normalise import count_words
+
+T = TypeVar("T")
+FAILED = "answer without log-probability"  # note of an answer whose call failed
+
+
+def with_likelihood(method: Callable[..., Plan[Answer]]) -> Callable[..., Plan[Answer]]:
+    """A method that also asks for the log-probability of its answer, and returns it in ``Answer.likelihood``."""
+
+    @wraps(function_of(method))
+    def measured(query: Query) -> Plan[Answer]:
+        watch = _Watch()
+        answer: Answer = yield from watch.over(method(query))
+        found = None if answer.abstained else watch.last_with(answer.text)
+        if found is None or not (yield from has_loglikelihood()):
+            return answer
+        prompt, reply = found
+        try:
+            log = yield from loglikelihood(prompt, f" {reply}")
+        except CallError:
+            return replace(answer, notes=(*answer.notes, FAILED))
+        return replace(answer, likelihood=(log, count_words(reply)))
+
+    return measured
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The (prompt, reply) pairs of one question, in order."""
+
+    replies: list[tuple[Prompt | str, str]] = field(default_factory=list)
+
+    def over(self, plan: Plan[T]) -> Plan[T]:
+        """The plan, unchanged; its generations are kept."""
+        reply: Any = None
+        while True:
+            try:
+                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+            except StopIteration as stop:
+                value: T = stop.value
+                return value
+            if isinstance(ask, Together):
+                ask = Together(tuple(map(self.over, ask.plans)))
+            try:
+                reply = yield ask
+            except CallError as error:  # the plan may know what to do
+                reply = error
+            else:
+                self._keep(ask, reply)
+
+    def _keep(self, ask: Any, reply: Sequence[str]) -> None:
+        if isinstance(ask, Generate):
+            self.replies += [(ask.prompt, text.strip()) for text in reply]
+
+    def last_with(self, text: str) -> tuple[Prompt | str, str] | None:
+        """The last reply that contains a text, with its prompt."""
+        return next((pair for pair in reversed(self.replies) if text and text in pair[1]), None)

@@ -1,0 +1,200 @@
+"""Every method of several steps beside ``standard_rag`` at the same cost, on one task with one generator.
+
+    python scripts/bench_methods.py --task reasoning_demo --limit 200 --out runs/demo
+    python scripts/bench_methods.py --task hotpotqa_200 --limit 50 --out runs/smollm2 --places 8 --arguments \\
+        generator=local-completions,gen_model=PATH,gen_base_url=http://127.0.0.1:8000/v1/completions,gen_num_concurrent=8
+
+Each row is one run of ``lm_eval``; a row whose results are in ``--out`` is not run again, and one that was interrupted
+goes on from its journal. The first table has scores with 95 % intervals and what a question costs: calls of the
+model (a sample or a log-probability each), tokens read and written, passages retrieved, and seconds of the run.
+Occupancy is the share of the ``--places`` of a server that was busy, from the seconds of the replies.
+
+The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
+calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20. The best
+is chosen by the same questions, which favours ``standard_rag``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.plugin.trace_file import read_trace
+from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
+from lm_eval_rag.harness.report.stats import interval, paired
+
+METHODS = (
+    "standard_prompting", "standard_rag", "iter_retgen", "ircot", "search_agent", "think_then_act", "self_rag",
+    "verify_and_edit", "chain_of_knowledge", "tree_of_thoughts", "raptor", "graphrag", "crp_rag",
+)  # fmt: skip
+SETTINGS = tuple(product((1, 2, 5, 10, 20), (1, 5, 10, 20)))  # passages, samples
+Means = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finished run.
+
+    Args:
+        name: Of the method or setting.
+        run: What lm_eval wrote.
+        trace: Every step of every question.
+        seconds: Of the run without imports, by the clock.
+    """
+
+    name: str
+    run: TaskRun
+    trace: Sequence[Mapping[str, Any]]
+    seconds: float
+
+    @cached_property
+    def cost(self) -> Means:
+        """Means of a question."""
+        steps = [line["steps"] for line in self.trace]
+        asked = [[step for step in one if step["ask"] in ("Generate", "Loglikelihood")] for one in steps]
+        return {
+            "calls": mean([sum(max(1, len(step.get("finishes", ()))) for step in one) for one in asked]),
+            "read": mean([sum(step.get("prompt_tokens", 0) for step in one) for one in asked]),
+            "written": mean([sum(step.get("completion_tokens", 0) for step in one) for one in asked]),
+            "tokens": mean(
+                [sum(s.get("prompt_tokens", 0) + s.get("completion_tokens", 0) for s in one) for one in asked]
+            ),
+            "passages": mean([sum(step.get("found", 0) for step in one) for one in steps]),
+            "busy": mean([sum(step.get("seconds", 0.0) for step in one) for one in asked]),
+        }
+
+    def values(self, metric: str) -> list[float]:
+        """The scores of the questions in the order of their ids."""
+        scores = self.run.scores.get(metric, {})
+        return [scores[id] for id in sorted(scores)]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of at least one number."""
+    return sum(values) / len(values)
+
+
+def main() -> None:
+    """Run what has not been run, and print two tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--limit", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--arguments", default="", help="model arguments of all rows, such as the generator")
+    parser.add_argument("--metadata", help="of lm_eval, such as the corpus")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--places", type=int, default=0, help="requests that the server answers at once")
+    parser.add_argument("--metric", default="em")
+    options = parser.parse_args()
+    import_module("lm_eval.models.huggingface")  # what the first row would count as its seconds
+    rows = [row for name in options.methods.split(",") if (row := run(name, name, "", options))]
+    settings = [
+        row
+        for k, samples in SETTINGS
+        if (row := run(f"k={k}, {samples} samples", "standard_rag", f"k={k},documents={k},samples={samples}", options))
+    ]
+    print(measured(rows, options))
+    print(compared(rows, settings, options.metric))
+
+
+def run(name: str, method: str, own: str, options: argparse.Namespace) -> Row | None:
+    """One row, run if it has not been; None if it failed, after its last line was shown."""
+    folder = options.out / name.replace(", ", "-").replace(" ", "")
+    arguments = ",".join(filter(None, [own, options.arguments, f"trace={folder / 'trace.jsonl.gz'}"]))
+    took = folder / "seconds"
+    if not took.is_file():
+        (folder / "trace.jsonl.gz").unlink(missing_ok=True)
+        command = ["lm_eval", "--tasks", options.task, "--model", method, "--model_args", arguments]
+        command += ["--limit", str(options.limit), "--output_path", str(folder), "--log_samples"]
+        command += ["--metadata", options.metadata] if options.metadata else []
+        began = time.perf_counter()
+        status = lm_eval(command)
+        seconds = time.perf_counter() - began
+        print(f"{name}: status {status}, {seconds:.0f} s", file=sys.stderr, flush=True)
+        if status not in (0, 3):  # 3: some questions are unscored
+            return None
+        took.write_text(f"{seconds:.1f}")
+    (read,) = read_runs([folder])
+    return Row(name, read, read_trace(folder / "trace.jsonl.gz"), float(took.read_text()))
+
+
+def lm_eval(command: list[str]) -> int:
+    """The command line in this process, since its imports take seconds; its tables are not shown."""
+    from lm_eval.__main__ import cli_evaluate
+
+    sys.argv = command
+    try:
+        with redirect_stdout(StringIO()):
+            cli_evaluate()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0
+
+
+def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """Scores and costs of all methods."""
+    columns: dict[str, Callable[[Row], str]] = {
+        "method": lambda row: f"`{row.name}`",
+        **{metric: lambda row, metric=metric: percent(row.values(metric)) for metric in (options.metric, "token_f1")},
+        "recall@5": lambda row: percent(row.values("recall@5")),
+        "calls": lambda row: f"{row.cost['calls']:.1f}",
+        "tokens read": lambda row: f"{row.cost['read']:,.0f}",
+        "written": lambda row: f"{row.cost['written']:,.0f}",
+        "passages": lambda row: f"{row.cost['passages']:.1f}",
+        "s a question": lambda row: f"{row.seconds / len(row.trace):.2f}",
+    }
+    if options.places:
+        columns["occupancy"] = lambda row: (
+            f"{100 * row.cost['busy'] * len(row.trace) / row.seconds / options.places:.0f} %"
+        )
+    return table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+
+
+def compared(rows: Sequence[Row], settings: Sequence[Row], metric: str) -> str:
+    """Each method minus the best setting of ``standard_rag`` at its cost."""
+    lines = []
+    for row in rows:
+        cells = []
+        for budget in ("calls", "tokens", "passages"):
+            allowed = [other for other in settings if other.cost[budget] <= row.cost[budget] * (1 + 1e-9)]
+            best = max(allowed, key=lambda other: mean(other.values(metric)), default=None)
+            cells.append("none is as cheap" if best is None else difference(row, best, metric))
+        lines.append([f"`{row.name}`", *cells])
+    return table(["method minus the best `standard_rag`", "at its calls", "at its tokens", "at its passages"], lines)
+
+
+def difference(row: Row, best: Row, metric: str) -> str:
+    """The paired difference in percent, with its interval, p value and the setting."""
+    found = paired(row.values(metric), best.values(metric))
+    low, high = (found.interval.mean if end is None else end for end in (found.interval.low, found.interval.high))
+    return f"{100 * found.interval.mean:+.1f} [{100 * low:.1f}, {100 * high:.1f}], p {found.p:.2g} ({best.name})"
+
+
+def percent(values: Sequence[float]) -> str:
+    """A mean in percent with its interval; empty without scores."""
+    if not values:
+        return ""
+    found = interval(values)
+    return f"{100 * found.mean:.1f}" + (
+        "" if found.low is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows)) + "\n"
+
+
+if __name__ == "__main__":
+    main()

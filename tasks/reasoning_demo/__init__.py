@@ -1,0 +1,1 @@
+"""Multi-hop questions and claims over an invented world, with known chains of facts."""

@@ -1,0 +1,124 @@
+"""Every command that a page prints is one that runs: lm_eval's own parser reads it, and every name in it is checked."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.plugin.arguments import LM_EVALS, read_arguments
+from lm_eval_rag.harness.reproduce.check_table import check_retriever
+from lm_eval_rag.harness.reproduce.running import jobs
+from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_spec import Row, Table
+from lm_eval_rag.harness.scoring.judge.choose import judges_of, rationale_judges
+from lm_eval_rag.tasks.wikipedia.specs import TASKS, choice_of
+
+FOLDER = Path(__file__).parents[3] / "leaderboards" / "reproduce"
+PROTOCOLS = (*(f"crp_table{n}" for n in range(1, 6)), "flashrag", "hipporag", "search_r1")
+TABLES = {name: read_table(FOLDER / f"{name}.toml") for name in PROTOCOLS}
+ROWS = [(table, row) for table in TABLES.values() for row in table.rows if row.model]
+E5_TABLES = ("flashrag", "search_r1")
+
+
+def parsed(command: str) -> Any:
+    """What lm_eval's command line makes of a printed command."""
+    from lm_eval._cli.harness import HarnessCLI
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    words = shlex.split(command)
+    assert words[:2] == ["lm_eval", "run"]
+    namespace = HarnessCLI()._parser.parse_args(words[1:])
+    return EvaluatorConfig.from_cli(namespace)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{table.name}-{row.name}" for table, row in ROWS])
+def test_a_command_is_read_as_the_row_is_meant(table: Table, row: Row) -> None:
+    from lm_eval.api.registry import get_model
+
+    import lm_eval_rag
+
+    lm_eval_rag.register()
+    for job in jobs(row):
+        (command,) = job.commands()
+        config = parsed(command)
+        assert (config.model, list(config.tasks)) == (row.model, list(job.tasks))
+        given = {key: value for key, value in job.arguments.items() if key != "batch_size"}
+        assert {key: config.model_args[key] for key in given} == given  # prefixes with their spaces, numbers, booleans
+        assert bool(config.apply_chat_template) == row.chat and (config.system_instruction or "") == row.system
+        assert dict(config.gen_kwargs or {}) == dict(row.gen_kwargs) and config.limit == row.first
+        assert {key: config.metadata[key] for key in job.metadata} == job.metadata
+        method: Any = get_model(row.model).method
+        others = {key: value for key, value in config.model_args.items() if key not in LM_EVALS}
+        setup = read_arguments(row.model, method, others)
+        check_retriever(setup.corpora.retriever, setup.corpora.options)
+        assert set(setup.parameters) <= set(defaults(method))
+        rationale_judges(config.metadata, judges_of(config.metadata))
+        for task in job.tasks:
+            assert task in TASKS and choice_of(task, job.metadata.get("corpus"))
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{table.name}-{row.name}" for table, row in ROWS])
+def test_what_runs_here_needs_nothing_and_is_not_compared(table: Table, row: Row) -> None:
+    """Rows with a large model say what they need; rows of the embedded one say why they check no published number."""
+    large = row.arguments.get("generator") not in ("tiny", "dummy")
+    assert bool(row.needs) >= large
+    if not row.needs:
+        assert bool(row.differs) != bool(row.published)
+    assert table.verdicts
+
+
+def test_large_rows_say_all_that_the_numbers_hang_on() -> None:
+    """Corpus, form of the prompt, retriever with prefixes, depth, length of replies."""
+    for table, row in ROWS:
+        arguments = row.arguments
+        if arguments.get("generator") in ("tiny", "dummy"):
+            continue
+        where = f"{table.name}, {row.name}"
+        assert row.chat or arguments.get("chat") is False or "chat" in str(arguments["generator"]), where
+        ends = {"max_gen_toks", "thought_tokens", "segment_tokens", "turn_tokens", "step_tokens", "answer_tokens"}
+        stated = ends & {*arguments, *row.gen_kwargs, *defaults_of(row)}
+        assert stated, where
+        if row.model in ("standard_prompting", "tree_of_thoughts"):
+            continue
+        assert "k" in arguments and arguments.get("documents", arguments["k"]) == arguments["k"], where
+        assert set(row.tasks) == set(row.corpora) or all(len(TASKS[task].choices) == 1 for task in row.tasks), where
+        if table.name in E5_TABLES:
+            assert arguments["retriever_model"] == "intfloat/e5-base-v2", where
+            prefixes = arguments["retriever_query_prefix"], arguments["retriever_document_prefix"]
+            assert prefixes == ("query: ", "passage: "), where
+
+
+def defaults_of(row: Row) -> dict[str, Any]:
+    from lm_eval.api.registry import get_model
+
+    return defaults(get_model(row.model).method)
+
+
+def test_flashrags_protocol() -> None:
+    """Its docs: the first 1,000 questions, 32 new tokens, five documents; a checkpoint for Self-RAG."""
+    rows = [row for row in TABLES["flashrag"].rows if row.published]
+    assert {row.published["method"] for row in rows} == {
+        "Naive Generation", "Standard RAG", "Iter-Retgen", "IRCoT", "Self-RAG"
+    }  # fmt: skip
+    for row in rows:
+        assert row.first == 1000 and row.gen_kwargs == {"max_gen_toks": 32}
+        assert row.tasks == ("rag_nq", "rag_triviaqa", "hotpotqa", "2wikimultihopqa")
+        assert set(row.corpora.values()) == {"wiki18_100w"} and row.arguments.get("k", 5) == 5
+        self_rag = row.model == "self_rag"
+        model = "selfrag/selfrag_llama2_7b" if self_rag else "meta-llama/Meta-Llama-3-8B-Instruct"
+        assert row.arguments["gen_pretrained"] == model
+
+
+def test_crp_rags_table_names_the_cells_that_are_not_its_own() -> None:
+    notes = " ".join(TABLES["crp_table1"].notes)
+    for cell in ("45.8, 61.1, 73.4", "36.0, 47.4, 58.5", "71.5", "60.7", "text-davinci-003", "Codex"):
+        assert cell in notes
