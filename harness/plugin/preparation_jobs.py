@@ -34,7 +34,7 @@ FORMAT = 1  # of products on disk
 MAX_CALLS = 10_000  # of the model, unless prepare_max_calls= says otherwise
 SAMPLE = 10_000  # passages from which an estimate is made
 READ = 4096  # passages that are read at once
-SUMMED = ("calls", "prompt_tokens", "completion_tokens", "seconds", "cost")  # of an account
+SUMMED = ("calls", "prompt_tokens", "completion_tokens", "seconds", "elapsed", "cost")  # of an account
 
 
 class Passages(Sequence[Passage]):

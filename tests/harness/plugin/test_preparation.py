@@ -119,6 +119,7 @@ def test_a_killed_preparation_goes_on_without_paying_twice(tmp_path):
     assert sorted(killed.prompts + again.prompts) == sorted(f"* {p.text}" for p in PASSAGES)
     account = OpenProduct(f"prepared/{products()[0].name}").meta["account"]
     assert (account["calls"], account["journalled"], account["passages"]) == (12, 7, 12)
+    assert 0 < account["elapsed"] < 60 and account["seconds"] > 0
     assert account["prompt_tokens"] == 12 * 5 and account["completion_tokens"] == 12 * 6
 
 
