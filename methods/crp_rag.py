@@ -39,10 +39,10 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from typing import Literal
+from itertools import chain, islice
+from typing import Any, Literal
 
-from lm_eval_rag.harness.core.asks import has_loglikelihood
+from lm_eval_rag.harness.core.asks import has_loglikelihood, together
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
@@ -124,19 +124,19 @@ def crp_rag(
     graph = yield from build(query.text, structure, growth, notes)
     chosen = UNEVALUATED[evaluation](graph) if evaluation != "on" else ()
     wanted = range(len(graph.nodes)) if evaluation == "on" else sorted({number for path in chosen for number in path})
-    knowledge: dict[int, Knowledge] = {}
-    for number in wanted:
-        step = graph.nodes[number].text
-        knowledge[number] = yield from gathered(
-            step, wording, notes, k=k, summary=aggregation == "on", temperature=temperature, tokens=summary_tokens
-        )
+    noted: list[list[str]] = [[] for _ in wanted]
+    options: dict[str, Any] = {"k": k, "summary": aggregation == "on", "temperature": temperature}
+    gathering = (
+        gathered(graph.nodes[number].text, wording, new, tokens=summary_tokens, **options)
+        for number, new in zip(wanted, noted, strict=True)
+    )
+    knowledge: dict[int, Knowledge] = dict(zip(wanted, (yield from together(gathering)), strict=True))
+    notes += chain(*noted)
     if evaluation == "on":
         judge = Judge(wording, (yield from has_loglikelihood()), threshold, temperature, step_tokens)
         notes += [] if judge.scored else [f"{PROXY}: sufficiency asked"]
-        sufficient = []
-        for number, known in knowledge.items():
-            if (yield from judge.suffices(graph.nodes[number].text, known)):
-                sufficient.append(number)
+        judged = together(judge.suffices(graph.nodes[number].text, known) for number, known in knowledge.items())
+        sufficient = [number for number, is_enough in zip(knowledge, (yield from judged), strict=True) if is_enough]
         chosen = tuple(islice(graph.paths(sufficient), max_paths))
     paths = [path for path in dict.fromkeys(chosen) if path]
     passages = _passages(paths, knowledge)

@@ -42,6 +42,7 @@ INSIDE_FUNCTIONS = {
     "sentence_transformers",
     "sklearn",
     "umap",
+    "graspologic_native",
     "matplotlib",
     "jnius",
     "pyserini",

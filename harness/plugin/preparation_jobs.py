@@ -34,7 +34,7 @@ FORMAT = 1  # of products on disk
 MAX_CALLS = 10_000  # of the model, unless prepare_max_calls= says otherwise
 SAMPLE = 10_000  # passages from which an estimate is made
 READ = 4096  # passages that are read at once
-SUMMED = ("calls", "prompt_tokens", "completion_tokens", "seconds", "cost")  # of an account
+SUMMED = ("calls", "prompt_tokens", "completion_tokens", "seconds", "elapsed", "cost")  # of an account
 
 
 class Passages(Sequence[Passage]):
@@ -178,7 +178,7 @@ def _expected(work: Work, jobs: Sequence[Job]) -> int:
             f"{needs}; allowed are {work.max_calls:,}. Give prepare_max_calls={2 * calls} to allow it, or a smaller "
             "corpus."
         )
-    log.info("%s, at most %s. Its product serves all later runs.", needs, f"{work.max_calls:,}")
+    log.warning("%s, at most %s. Its product serves all later runs.", needs, f"{work.max_calls:,}")
     return calls
 
 
@@ -188,7 +188,7 @@ def _alone(work: Work, jobs: Sequence[Job]) -> Iterator[None]:
     folder = cache_dir() / FOLDER
 
     def waiting() -> None:
-        log.info("Another process runs the preparation of %s; this one waits for it.", work.name)
+        log.warning("Another process runs the preparation of %s; this one waits for it.", work.name)
 
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -81,12 +82,12 @@ class PreparationRun:
 
     def _plan(self, query: Query) -> Plan[Answer]:
         """The preparation of one corpus as a driver takes it; the product is left in ``_products``."""
-        self._sums[query.id] = defaultdict(int)
+        self._sums[query.id], began = defaultdict(int), perf_counter()
         passages = self.work.passages(query)
         plan = self.work.preparation.function(passages, **self.work.options)
         product = yield from counted(plan, self._count)
         self._products[query.id] = checked_product(self.work.preparation, product)
-        self._sums[query.id]["passages"] = len(passages)
+        self._sums[query.id] |= {"passages": len(passages), "elapsed": perf_counter() - began}
         return Answer("")
 
     def _count(self, calls: int) -> None:
@@ -108,8 +109,14 @@ class PreparationRun:
         self.on_step(query, step)
 
     def _account(self, id: str) -> dict[str, Any]:
-        """What one corpus cost. Calls that the journal served count too: an earlier run paid for them."""
-        names = ("passages", "calls", "journalled", "prompt_tokens", "completion_tokens", "seconds", "dropped_passages")
+        """What one corpus cost. Calls that the journal served count too: an earlier run paid for them.
+
+        ``seconds`` are those of its asks, summed; ``elapsed`` those by the clock from its beginning in this run.
+        """
+        names = (
+            "passages", "calls", "journalled", "prompt_tokens", "completion_tokens", "seconds", "elapsed",
+            "dropped_passages",
+        )  # fmt: skip
         sums = self._sums.pop(id)
         costs = {} if self.prices is None else {"cost": round(sums.get("cost", 0.0), 8)}
         return {**{name: round(sums.get(name, 0), 6) for name in names}, **costs}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.core.asks import embed, generate
 from lm_eval_rag.harness.core.parameters import Natural, Positive
 from lm_eval_rag.harness.core.preparing import Estimate, Product, for_each
@@ -51,8 +52,10 @@ def grow_tree(
         vectors = yield from embed(node.text for node in layer)
         options: dict[str, Any] = {"dimensions": dimensions, "threshold": membership, "seed": seed}
         options["keep"] = variant == "paper"
-        clusters = soft_clusters(vectors, **options)
-        clusters = fitting(clusters, vectors, [count_words(node.text) for node in layer], cluster_tokens, **options)
+        with Meter(f"clusters of {len(layer):,} nodes"):
+            clusters = soft_clusters(vectors, **options)
+            sizes = [count_words(node.text) for node in layer]
+            clusters = fitting(clusters, vectors, sizes, cluster_tokens, **options)
         if len(clusters) >= len(layer):
             notes["layer not smaller than the one below"] += 1
             break

@@ -44,6 +44,7 @@ METHODS = {
     "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
     "search_agent": "lm_eval_rag.methods.search_agent:search_agent",
     "raptor": "lm_eval_rag.methods.raptor:raptor",
+    "graphrag": "lm_eval_rag.methods.graphrag:graphrag",
     "crp_rag": "lm_eval_rag.methods.crp_rag:crp_rag",
     "external": "lm_eval_rag.methods.external:external",
 }

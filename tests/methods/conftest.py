@@ -187,32 +187,43 @@ def _play(
     found = _usual_tables(method) if tables is None and preparation_of(method) else tables
     asks: list[tuple[str, Any]] = []
     left = None if callable(replies) else list(replies)
-    plan, reply = method(query, **parameters), None
-    while True:
-        try:
-            ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-        except StopIteration as stop:
-            assert not left, f"replies left over: {left}"
-            return Played(stop.value, asks)
+
+    def reply_to(ask: Any) -> Any:
+        if isinstance(ask, Together):  # one plan after the other, in the order in which they are given
+            outcomes = [_outcome(served, part) for part in ask.plans]
+            return next((one for one in outcomes if isinstance(one, CallError)), tuple(outcomes))
         asks.append((_name_of(ask, name or method.__name__), ask))
         assert len(asks) < 5_000, "the method does not end"
         if isinstance(ask, HasLoglikelihood):
-            reply = scored
-            continue
+            return scored
         if isinstance(ask, Prepared):
-            reply = ask.read(found)
-            continue
+            return ask.read(found)
         if isinstance(ask, Retrieve) and ask.among and tables is None:
-            reply = tuple(Passage(row["id"], row["text"]) for row in found[ask.among][: ask.k])
-            continue
-        if left is not None:
-            assert left, f"no reply left for {asks[-1]}"
-            reply = left.pop(0)
-        else:
-            reply = replies(asks[-1][0], ask)
-        if isinstance(ask, Generate) and isinstance(reply, str):
-            reply = (reply,) * ask.n
+            return tuple(Passage(row["id"], row["text"]) for row in found[ask.among][: ask.k])
         assert isinstance(ask, Generate | Retrieve | Rank | Loglikelihood), ask
+        assert left is None or left, f"no reply left for {asks[-1]}"
+        reply = replies(asks[-1][0], ask) if left is None else left.pop(0)
+        return (reply,) * ask.n if isinstance(ask, Generate) and isinstance(reply, str) else reply
+
+    def served(plan: Any) -> Any:
+        reply = None
+        while True:
+            try:
+                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            reply = reply_to(ask)
+
+    answer = served(method(query, **parameters))
+    assert not left, f"replies left over: {left}"
+    return Played(answer, asks)
+
+
+def _outcome(served: Callable[[Any], Any], plan: Any) -> Any:
+    try:
+        return served(plan)
+    except CallError as error:
+        return error
 
 
 USUAL = tuple(Passage(f"p{i}", f"Person{i} of Town{i % 3} met Person{i + 1}.") for i in range(14))

@@ -28,6 +28,7 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     "chain_of_knowledge": {"samples": 3, "sentences": 1, "thought_tokens": 12, "step_tokens": 8},
     "search_agent": {"max_searches": 2, "turn_tokens": 12},
     "raptor": {"leaf_tokens": 20, "summary_tokens": 8, "answer_tokens": 8},
+    "graphrag": {"extraction_tokens": 32, "description_tokens": 8, "report_tokens": 8, "answer_tokens": 8},
     "crp_rag": {
         "samples": 2,
         "max_depth": 2,
@@ -38,7 +39,7 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
         "summary_tokens": 8,
     },
 }
-SINGLE = {"search_agent", "raptor"}  # at least one call a question, not two
+LEAST = {"search_agent": 1, "raptor": 1, "graphrag": 0}  # calls a question; others 2. Nothing extracted: none asked
 FREE = {"tree_of_thoughts", "search_agent"}  # it retrieves nothing; the model decides, and the embedded one answers
 
 
@@ -57,7 +58,7 @@ def test_ruleqa_demo(name: str, undescribed: None, task_manager: Any, few: str) 
     assert results is not None and 0 <= results["results"]["ruleqa_demo"]["token_f1,none"] <= 1
     records = [sample["doc"]["_rag"] for sample in results["samples"]["ruleqa_demo"]]
     assert len(records) == 3 and all(record["failure"] is None and record["answer"] for record in records)
-    assert all(record["calls"]["Generate"] >= (1 if name in SINGLE else 2) for record in records)
+    assert all(record["calls"].get("Generate", 0) >= LEAST.get(name, 2) for record in records)
     assert all((record["passages"] is not None) == ("Retrieve" in record["calls"]) for record in records)
     assert name in FREE or all("Retrieve" in record["calls"] for record in records)
 

@@ -15,6 +15,7 @@ from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sam
 from lm_eval_rag.harness.core.parameters import defaults, variant
 from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.types import Answer, Passage, Query
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
 from lm_eval_rag.methods.reasoning.judgements import ABSENT, first_label, label_logs, shares
@@ -25,7 +26,6 @@ from lm_eval_rag.methods.reasoning.rationales import (
     lines,
     overlap,
     sentences,
-    words,
 )
 from lm_eval_rag.methods.reasoning.steps import final, limited, merged, within
 from lm_eval_rag.methods.search_agent import PROTOCOLS, _call
@@ -194,7 +194,7 @@ def test_overlap_is_dice_of_bags():
 
 
 def test_words_are_counted_with_signs():
-    assert words("Vale, in 1994.") == 5 and words("") == 1
+    assert count_words("Vale, in 1994.") == 5 and count_words("") == 1
 
 
 def test_consistency_is_the_most_frequent_answer():

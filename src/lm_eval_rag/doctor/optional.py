@@ -29,6 +29,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "evaluate": "Hugging Face's metrics",
     "fast": "compiled BM25",
     "raptor": "the method raptor",
+    "graphrag": "the method graphrag",
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
 }
@@ -47,8 +48,9 @@ TRIED = {  # extra -> the trials of what it brings
     "evaluate": ("evaluate",),
     "fast": ("numba",),
     "raptor": ("mixture", "numba"),
+    "graphrag": ("leiden",),
     "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
-    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba", "mixture"),
+    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba", "mixture", "leiden"),
 }
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),

@@ -217,10 +217,21 @@ def mixture() -> str:
     return "scikit-learn divides four points into two clusters"
 
 
+def leiden() -> str:
+    """Two triangles that one edge connects are two communities."""
+    import graspologic_native as library
+
+    edges = [("a", "b", 1.0), ("b", "c", 1.0), ("a", "c", 1.0), ("d", "e", 1.0), ("e", "f", 1.0), ("d", "f", 1.0)]
+    found = library.hierarchical_leiden(edges=[*edges, ("c", "d", 0.1)], seed=0)
+    of_node = {one.node: one.cluster for one in found}
+    _expect([of_node[node] == of_node["a"] for node in "bcdef"], [True, True, False, False, False])
+    return "Leiden finds two communities"
+
+
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
         torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, matplotlib, fastapi, vllm, openai, evaluate,
-        numba, mixture,
+        numba, mixture, leiden,
     )
 }  # fmt: skip
