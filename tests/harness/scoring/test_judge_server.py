@@ -143,9 +143,7 @@ def test_rationales_are_judged_through_lm_eval(tmp_path: Path, monkeypatch: pyte
         manager = TaskManager(include_defaults=False)
         found = simple_evaluate(model=Model(), tasks=[task], task_manager=manager, bootstrap_iters=0)
     assert found["results"]["like_ruleqa"]["factual_consistency,none"] == pytest.approx(1 / 2)
-    assert found["results"]["like_ruleqa"]["consistency_overlap,none"] == pytest.approx(
-        1 / 3
-    )  # town alone
+    assert found["results"]["like_ruleqa"]["consistency_overlap,none"] == pytest.approx(1 / 3)  # town alone
     samples = found["samples"]["like_ruleqa"]
     assert [sample.get("factual_consistency") for sample in samples] == [1.0, 0.0, None, None]
     assert "500" in samples[3]["doc"]["_rag"]["grounding"]["why"]
