@@ -21,7 +21,7 @@ FLOORS = (  # rooms of harness/; each may import rooms of lower floors, and itse
     ("common",),
     ("checkpoints", "core"),
     ("data", "generators", "kg"),
-    ("retrieval", "scoring"),
+    ("retrieval", "scoring", "systems"),
     ("rules", "web", "report", "hub"),
     ("backends",),
     ("plugin",),

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from lm_eval_rag.harness.core.calculate_values import Calculation
 from lm_eval_rag.harness.core.prompts import Prompt
-from lm_eval_rag.harness.core.types import Passage, Plan, Query, Rule, WebPage
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule, WebPage
 
 T = TypeVar("T")
 RuleOrder = Literal["confidence_support", "confidence"]
@@ -163,6 +163,27 @@ class Classify:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """A system of the user's, as the parameters of the method ``external`` describe it."""
+
+    function: str | None = None
+    url: str | None = None
+    model: str = ""
+    key_env: str | None = None
+    batch: int = 1
+    concurrency: int = 8
+    timeout: float = 300.0
+    tries: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskSystem:
+    """The whole answer of a system of the user's to the question."""
+
+    system: System
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """What several plans return, in their order; the driver runs them at once, so that their asks meet in batches."""
 
@@ -184,6 +205,7 @@ Ask = (
     | HasGraph
     | Calculate
     | Classify
+    | AskSystem
     | Together
 )
 
@@ -279,6 +301,12 @@ def calculate(expression: str) -> Plan[Calculation]:
 def classify(text: str, attribute: str, model: str) -> Plan[str]:
     """Ask a trained classifier for the label of a text."""
     reply: str = yield Classify(text, attribute, model)
+    return reply
+
+
+def ask_system(system: System) -> Plan[Answer]:
+    """Ask a system of the user's."""
+    reply: Answer = yield AskSystem(system)
     return reply
 
 

@@ -18,6 +18,7 @@ from lm_eval_rag.harness.backends.generation import (
 from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
 from lm_eval_rag.harness.backends.preparation import EmbedBackend, PreparedBackend
+from lm_eval_rag.harness.backends.systems import SystemBackend
 from lm_eval_rag.harness.core import asks
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.generators.base import Decoding, Generator
@@ -57,6 +58,7 @@ BACKENDS: dict[type, Callable[[Resources], Any]] = {
     asks.HasGraph: lambda of: HasGraphBackend(of.graphs),
     asks.Calculate: lambda of: CalculateBackend(),
     asks.Classify: lambda of: ClassifyBackend(of.journal),
+    asks.AskSystem: lambda of: SystemBackend(of.corpora, of.journal),
 }
 
 # ask -> its backend, in runs with a generator

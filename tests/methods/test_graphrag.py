@@ -406,7 +406,7 @@ class Writer:
 
     def generate(self, prompts, decoding, samples):
         if self.killed_at is not None and len(self.prompts) >= self.killed_at:
-            raise KeyboardInterrupt
+            raise RuntimeError("killed")
         self.prompts += prompts
         return [self._reply(prompt) for prompt in prompts]
 
@@ -449,7 +449,7 @@ def test_from_a_corpus_to_answers(own_cache, search):
 def test_a_killed_preparation_goes_on(own_cache, tmp_path):
     killed, again = Writer(killed_at=6), Writer()
     options = {"corpus": PASSAGES, "journal": tmp_path / "run.sqlite"}
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RuntimeError, match="killed"):
         run(graphrag, ["Whom does Ada read?"], generator=killed, **options)
     run(graphrag, ["Whom does Ada read?"], generator=again, **options)
     assert not set(killed.prompts) & set(again.prompts) and len(killed.prompts) + len(again.prompts) == 13

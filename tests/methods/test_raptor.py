@@ -196,7 +196,7 @@ class Summariser:
 
     def generate(self, prompts, decoding, samples):
         if self.killed_at is not None and len(self.prompts) >= self.killed_at:
-            raise KeyboardInterrupt
+            raise RuntimeError("killed")
         self.prompts += prompts
         return [self._reply(prompt) for prompt in prompts]
 
@@ -239,7 +239,7 @@ def test_a_killed_tree_grows_on(own_cache, tmp_path):
     run(raptor, QUESTIONS[:1], generator=whole, corpus=passages(60), cluster_tokens=30, seed=9)  # another product
     killed, again = Summariser(killed_at=4), Summariser()
     options = {"corpus": passages(60), "cluster_tokens": 30, "journal": tmp_path / "run.sqlite"}
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RuntimeError, match="killed"):
         run(raptor, QUESTIONS[:1], generator=killed, **options)
     run(raptor, QUESTIONS[:1], generator=again, **options)
     assert len(killed.prompts) == 4 and not set(killed.prompts) & set(again.prompts)

@@ -19,7 +19,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "faiss": "FAISS on the CPU, the index of retriever=dense",
     "dense": "retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network",
     "gpu": "the same with FAISS on NVIDIA GPUs; in place of faiss and dense (uninstall faiss-cpu first)",
-    "lucene": "retriever=lucene",
+    "lucene": "retriever=lucene, and Pyserini's prebuilt indexes",
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
     "plots": "the figures of lm-eval-rag reproduce",

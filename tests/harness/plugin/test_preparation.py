@@ -66,7 +66,7 @@ class Notes:
 
     def generate(self, prompts, decoding, samples):
         if self.killed_at is not None and len(self.prompts) == self.killed_at:
-            raise KeyboardInterrupt
+            raise RuntimeError("killed")
         self.prompts += prompts
         self.decodings.append(decoding)
         return [CallError("filtered") if any(f in p for f in self.fails) else f"note: {p}" for p in prompts]
@@ -113,7 +113,7 @@ def test_it_is_prepared_once():
 
 def test_a_killed_preparation_goes_on_without_paying_twice(tmp_path):
     journal = tmp_path / "run.sqlite"
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RuntimeError, match="killed"):
         asked(killed := Notes(killed_at=7), journal=journal)
     assert len(killed.prompts) == 7 and not products()
     asked(again := Notes(), journal=tmp_path / "other.sqlite", k=3)  # whichever run with this preparation comes next
