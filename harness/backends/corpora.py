@@ -21,7 +21,7 @@ from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.own_passages import OwnPassages, has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.data.products import FOLDER
-from lm_eval_rag.harness.retrieval import Retriever, make_retriever, source_of
+from lm_eval_rag.harness.retrieval import Retriever, for_other_texts, make_retriever, source_of
 from lm_eval_rag.harness.rules.bank import RuleBank
 
 OWN = 8  # corpora of single questions' pages that stay in memory
@@ -107,7 +107,10 @@ class Corpora:
     def retriever_of(self, corpus: Corpus) -> Retriever:
         """The retriever over a corpus; its index is built or opened here."""
         if corpus.id not in self._retrievers:
-            retriever = make_retriever(self.retriever, corpus, **self.options)
+            name, options = self.retriever, self.options
+            if corpus.id.startswith(f"{FOLDER}/"):  # prepared from the corpus
+                name, options = for_other_texts(name, options)
+            retriever = make_retriever(name, corpus, **options)
             self._retrievers[corpus.id] = retriever
             if split_id(corpus.id)[1] is None and not corpus.id.startswith(f"{FOLDER}/"):
                 self._fingerprints[corpus.id] = retriever.fingerprint

@@ -23,6 +23,8 @@ from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work
 DECODING = Decoding(max_tokens=256, stop=(), temperature=0.0)
 WINDOW = 16  # corpora that are prepared at once, where each question has one of its own
 CALLS = ("Generate", "Loglikelihood")
+TOKENS = ("prompt_tokens", "completion_tokens")
+COUNTED = ("passages", "calls", "journalled", *TOKENS, "seconds", "elapsed", "dropped_passages")  # in an account
 OnStep = Callable[[Query, Step], None]
 
 
@@ -102,7 +104,7 @@ class PreparationRun:
         sums = self._sums[query.id]
         sums["calls"] += calls_in(step)
         sums["journalled"] += calls_in(step) * step.journalled
-        for name in ("prompt_tokens", "completion_tokens", "seconds", "dropped_passages"):
+        for name in (*TOKENS, "seconds", "dropped_passages"):
             sums[name] += getattr(step, name)
         if self.prices is not None:
             sums["cost"] += cost_of(step, self.prices)
@@ -113,13 +115,9 @@ class PreparationRun:
 
         ``seconds`` are those of its asks, summed; ``elapsed`` those by the clock from its beginning in this run.
         """
-        names = (
-            "passages", "calls", "journalled", "prompt_tokens", "completion_tokens", "seconds", "elapsed",
-            "dropped_passages",
-        )  # fmt: skip
         sums = self._sums.pop(id)
         costs = {} if self.prices is None else {"cost": round(sums.get("cost", 0.0), 8)}
-        return {**{name: round(sums.get(name, 0), 6) for name in names}, **costs}
+        return {**{name: round(sums.get(name, 0), 6) for name in COUNTED}, **costs}
 
     def _check(self, failures: Sequence[str | None]) -> None:
         failed = [failure for failure in failures if failure is not None]

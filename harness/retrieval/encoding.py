@@ -13,7 +13,7 @@ import numpy as np
 
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import RERANKING, make_retriever
+from lm_eval_rag.harness.retrieval import PARTS, RERANKING, for_other_texts, make_retriever, of_part
 
 FALLBACK = ("static", {"adapter": "base"})
 # retriever that is an encoder -> the vectors of its documents
@@ -21,20 +21,19 @@ VECTORS: dict[str, Callable[[Any], Any]] = {
     "dense": lambda retriever: retriever.vectors,
     "static": lambda retriever: retriever.documents.vectors,
 }
-PARTS = ("first", "second")  # of a hybrid retriever, one of which may be an encoder
 
 
 def encoder_of(retriever: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The encoder of a run, as a retriever's name and options: the retriever itself, its part, or ``static``."""
-    if retriever in VECTORS:
-        return retriever, {name: value for name, value in options.items() if name not in RERANKING}
-    if retriever == "hybrid":
-        for part, usual in zip(PARTS, ("bm25", "static"), strict=True):
-            if (name := options.get(part, usual)) in VECTORS:
-                prefix = f"{part}_"
-                own = {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
-                return encoder_of(name, own)
-    return FALLBACK[0], dict(FALLBACK[1])
+    if retriever == "run" and options.get("fallback") is None:
+        return FALLBACK[0], dict(FALLBACK[1])
+    name, own = for_other_texts(retriever, options)
+    own = {key: value for key, value in own.items() if key not in RERANKING}
+    for part in PARTS.get(name, ()):
+        if own[part] in VECTORS:
+            name, own = own[part], of_part(part, own)
+            break
+    return (name, own) if name in VECTORS else (FALLBACK[0], dict(FALLBACK[1]))
 
 
 def encoder_fingerprint(retriever: str, options: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.plugin.engine import Engine, run
 from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.harness.plugin.trace_file import read_trace
+from lm_eval_rag.harness.retrieval import for_other_texts
 from lm_eval_rag.harness.retrieval.encoding import encoder_fingerprint, encoder_of, vectors_of
 
 PASSAGES = [Passage(f"p{i}", f"Ada{i} lives in Ulm{i}.") for i in range(12)]
@@ -312,12 +313,38 @@ def test_one_process_at_a_time(tmp_path):
         ("static", {"adapter": "ssft", "rerank": "m", "rerank_depth": 3}, ("static", {"adapter": "ssft"})),
         ("dense", {"model": "e5"}, ("dense", {"model": "e5"})),
         ("hybrid", {}, ("static", {})),
+        ("dense", {"model": "e5", "index": "vectors.npy", "index_ids": "rows"}, ("dense", {"model": "e5"})),
+        ("dense", {"index": "hnsw"}, ("dense", {"index": "hnsw"})),
+        ("run", {"path": "run.parquet"}, ("static", {"adapter": "base"})),
+        ("run", {"path": "r", "fallback": "dense", "fallback_model": "e5"}, ("dense", {"model": "e5"})),
         ("hybrid", {"second": "dense", "second_model": "e5"}, ("dense", {"model": "e5"})),
         ("hybrid", {"second": "lucene"}, ("static", {"adapter": "base"})),
     ],
 )
 def test_which_encoder_serves(retriever, options, encoder):
     assert encoder_of(retriever, options) == encoder
+
+
+@pytest.mark.parametrize(
+    ("retriever", "options", "other"),
+    [
+        ("bm25", {"k1": 1.2}, ("bm25", {"k1": 1.2})),
+        ("lucene", {"index": "wikipedia-dpr-100w", "k1": 1.2}, ("lucene", {"k1": 1.2})),
+        ("run", {"path": "r", "fallback": "lucene", "fallback_index": "i"}, ("lucene", {})),
+        (
+            "hybrid",
+            {"second": "dense", "second_index": "v.npy", "depth": 9},
+            ("hybrid", {"first": "bm25", "second": "dense", "depth": 9}),
+        ),
+    ],
+)
+def test_prebuilt_indexes_belong_to_the_corpus_alone(retriever, options, other):
+    assert for_other_texts(retriever, options) == other
+
+
+def test_a_saved_run_knows_no_prepared_texts(tmp_path):
+    with pytest.raises(UserError, match=r"Give retriever_fallback= a retriever"):
+        for_other_texts("run", {"path": "r"})
 
 
 def test_vectors_and_their_encoder():
