@@ -21,7 +21,7 @@ from lm_eval_rag.tasks.wikipedia.corpus_build import CorpusWriter, write_empty
 from lm_eval_rag.tasks.wikipedia.records import Question
 
 TASK = "reasoning_demo"
-VERSION = 1  # part of the folder's hash; increase it when the built data change
+VERSION = 2  # part of the folder's hash; increase it when the built data change
 TRAIN = 0.5  # training questions for each test question
 FILES = {"test": "queries", "train": "train"}
 

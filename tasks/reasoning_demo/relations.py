@@ -54,50 +54,17 @@ COMPARED = {"publication": "was published first", "foundation": "was founded fir
 # kind -> number of entities in the test part; the training part has half of them
 SIZES = {"work": 90, "person": 160, "town": 50, "body": 44, "prize": 44, "river": 16, "province": 16}
 
-ADJECTIVES = [
-    "Silent",
-    "Golden",
-    "Broken",
-    "Distant",
-    "Copper",
-    "Winter",
-    "Hidden",
-    "Narrow",
-    "Bitter",
-    "Crimson",
-    "Hollow",
-    "Wooden",
-    "Frozen",
-    "Restless",
-    "Northern",
-    "Velvet",
-    "Foreign",
-    "Second",
-    "Empty",
-    "Patient",
-]
-NOUNS = [
-    "Bridge",
-    "Lantern",
-    "Harbour",
-    "Garden",
-    "Mirror",
-    "Orchard",
-    "Letter",
-    "Mountain",
-    "Kitchen",
-    "Voyage",
-    "Horse",
-    "Window",
-    "Ladder",
-    "Island",
-    "Market",
-    "Summer",
-    "Piano",
-    "Knife",
-    "Station",
-    "Crown",
-]
+ADJECTIVES, NOUNS = map(
+    str.split,
+    (
+        "Silent Golden Broken Distant Copper Winter Hidden Narrow Bitter Crimson Hollow Wooden Frozen Restless "
+        "Northern Velvet Foreign Second Empty Patient Royal Sudden Green Heavy Little Secret Quiet Sharp Strange "
+        "Sweet Thick Young Bright Honest Smooth Purple Double Rapid Final Simple",
+        "Bridge Lantern Harbour Garden Mirror Orchard Letter Mountain Kitchen Voyage Horse Window Ladder Island Market "
+        "Summer Piano Knife Station Crown Ocean Meadow Forest Castle Prince Rose Storm Wheel Shadow Song Tower Temple "
+        "Tiger Train Valley Wedding Wolf Desert Doctor Engine",
+    ),
+)
 BODIES = ["Guild", "Society", "Academy", "Observatory", "Company", "Library", "Shipyard", "College"]
 PRIZES = ["Prize", "Medal", "Ribbon", "Trophy"]
 ENDINGS = ["Hill", "Ford", "Bay", "Mill"]  # of towns whose names are alike

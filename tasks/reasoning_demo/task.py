@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lm_eval_rag.harness.core.record import FORM
+from lm_eval_rag.harness.core.types import SHORT
 from lm_eval_rag.harness.plugin.task import RagTask
 from lm_eval_rag.tasks.reasoning_demo.build import FILES, build
 from lm_eval_rag.tasks.wikipedia.task import COLUMNS
@@ -23,6 +25,8 @@ class ReasoningDemoTask(RagTask):
 
         folder = cache_dir() / build(**(dataset_kwargs or {}))
         tables = {split: pl.read_parquet(folder / f"{name}.parquet") for split, name in FILES.items()}
-        self.dataset = DatasetDict(
-            {split: Dataset(table.select(*COLUMNS, *EVIDENCE).to_arrow()) for split, table in tables.items()}
-        )
+        rows = {
+            split: table.select(*COLUMNS, *EVIDENCE).with_columns(pl.lit(SHORT).alias(FORM))
+            for split, table in tables.items()
+        }
+        self.dataset = DatasetDict({split: Dataset(table.to_arrow()) for split, table in rows.items()})

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lm_eval_rag.tasks.reasoning_demo.names import family_name, given_name, place_name
 from lm_eval_rag.tasks.reasoning_demo.relations import (
     ADJECTIVES,
     BODIES,
@@ -22,11 +23,10 @@ from lm_eval_rag.tasks.reasoning_demo.relations import (
     SIZES,
     YEARS,
 )
-from lm_eval_rag.tasks.ruleqa_demo.names import Names, syllables
 from lm_eval_rag.tasks.wikipedia.records import Page
 
 OMITTED = 0.6  # share of the passages that leave out one of the facts that they could state
-FAMILY, WINNERS = 3, 3  # persons of a family name; winners of a prize
+FAMILY, WINNERS = 2, 3  # persons of a family name; winners of a prize
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +113,32 @@ def listed(names: Sequence[str]) -> str:
 
 def _entities(rng: random.Random) -> dict[str, list[str]]:
     """Distinct names by kind, one and a half times as many as the test part has, in random order."""
-    names, needed = Names(rng), {kind: size + size // 2 for kind, size in SIZES.items()}
-
-    def words(n: int) -> list[str]:
-        return [names.place() for _ in range(n)]
-
-    families = list(dict.fromkeys(syllables(rng, 2).capitalize() for _ in range(needed["person"] // FAMILY)))
-    stems, twins = words(needed["town"] // 2), words(needed["body"] // 2)
+    needed = {kind: size + size // 2 for kind, size in SIZES.items()}
+    families = _distinct(lambda: family_name(rng), needed["person"] // FAMILY)
+    places = _distinct(lambda: place_name(rng), sum(needed[kind] for kind in ("town", "body", "river", "province")))
+    stems, twins, rest = (
+        places[: needed["town"] // 2],
+        places[needed["town"] // 2 : (needed["town"] + needed["body"]) // 2],
+        iter(places[(needed["town"] + needed["body"]) // 2 :]),
+    )
     sources: dict[str, Callable[[], str]] = {
         "work": lambda: f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}",
-        "person": lambda: f"{syllables(rng, 2).capitalize()} {rng.choice(families)}",
+        "person": lambda: f"{given_name(rng)} {rng.choice(families)}",
         "town": lambda: f"{rng.choice(stems)} {rng.choice(ENDINGS)}",
         "body": lambda: f"{rng.choice(twins)} {rng.choice(BODIES)}",
         "prize": lambda: f"{rng.choice(families)} {rng.choice(PRIZES)}",
-        "river": names.place,
-        "province": names.place,
+        "river": lambda: next(rest),
+        "province": lambda: next(rest),
     }
-    named: dict[str, list[str]] = {}
-    for kind, draw in sources.items():
-        distinct: dict[str, None] = {}
-        while len(distinct) < needed[kind]:
-            distinct[draw()] = None
-        named[kind] = list(distinct)
-    return named
+    return {kind: _distinct(draw, needed[kind]) for kind, draw in sources.items()}
+
+
+def _distinct(draw: Callable[[], str], count: int) -> list[str]:
+    """So many different names, in the order in which they were drawn."""
+    names: dict[str, None] = {}
+    while len(names) < count:
+        names[draw()] = None
+    return list(names)
 
 
 def _part(rng: random.Random, named: Mapping[str, Sequence[str]]) -> Part:
