@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikelihood, retrieve
+from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, loglikelihood, retrieve, together
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
@@ -175,8 +175,9 @@ def self_rag(
             if _retrieves(list(logs.values()), threshold, variant):
                 passages = yield from retrieve(" ".join([query.text, *draft.segments[-1:]]), k)
                 notes += [] if passages else ["nothing retrieved"]
-            for passage in passages or [None]:
-                candidates.append((yield from _continued(query.text, draft, passage, form, weights, segment_tokens)))
+            candidates += yield from together(
+                _continued(query.text, draft, passage, form, weights, segment_tokens) for passage in passages or [None]
+            )
         drafts = sorted(candidates, key=lambda draft: -draft.score)[:beam]  # stable: of equal ones the first
     best, text = drafts[0], drafts[0].text
     passages = merged([best.passages, *(draft.passages for draft in drafts[1:])])
@@ -205,8 +206,11 @@ def _continued(
     if form.scored:
         space = "" if form.tokens else " "
         score += math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / count_words(segment))
-    for step in ("relevant", "supported", "useful") if passage else ("useful",):
-        logs = yield from form.logs(step, form.prompt(step, question, draft, passage, segment * (step != "relevant")))
+    steps = ("relevant", "supported", "useful") if passage else ("useful",)
+    judged = together(
+        form.logs(step, form.prompt(step, question, draft, passage, segment * (step != "relevant"))) for step in steps
+    )
+    for step, logs in zip(steps, (yield from judged), strict=True):
         values = zip(shares(logs).values(), LABELS[step][2], strict=True)
         score += weights[step] * sum(share * worth for share, worth in values)
     return Draft((*draft.segments, segment), score, shown, ended=states_answer(segment))

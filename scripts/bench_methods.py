@@ -95,15 +95,18 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--places", type=int, default=0, help="requests that the server answers at once")
     parser.add_argument("--metric", default="em")
+    parser.add_argument("--alone", action="store_true", help="no comparison with standard_rag of the same cost")
     options = parser.parse_args()
     import_module("lm_eval.models.huggingface")  # what the first row would count as its seconds
     rows = [row for name in options.methods.split(",") if (row := run(name, name, "", options))]
+    print(measured(rows, options))
+    if options.alone:
+        return
     settings = [
         row
         for k, samples in SETTINGS
         if (row := run(f"k={k}, {samples} samples", "standard_rag", f"k={k},documents={k},samples={samples}", options))
     ]
-    print(measured(rows, options))
     print(compared(rows, settings, options.metric))
 
 

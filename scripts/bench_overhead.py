@@ -47,7 +47,7 @@ def run_inside(arguments: list[str]) -> None:
     from lm_eval.api.model import LM
     from lm_eval.api.registry import register_model
 
-    from lm_eval_rag._register import METHODS
+    from lm_eval_rag import _startup
     from lm_eval_rag.harness.backends.corpora import RetrieveBackend, RulesBackend
     from lm_eval_rag.harness.plugin.task import RagTask
 
@@ -83,7 +83,7 @@ def run_inside(arguments: list[str]) -> None:
                 return ["" for _ in requests]
 
         register_model("silent")(Silent)
-        METHODS["silent"] = ""  # whose runs do not import torch to describe the machine
+        _startup.MODELS += ("silent",)  # whose runs do not import torch to describe the machine
     sys.argv = ["lm_eval", *arguments]
     cli_evaluate()
     used = resource.getrusage(resource.RUSAGE_SELF)

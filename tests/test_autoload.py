@@ -120,11 +120,11 @@ print(get_model("dummy").__name__)
 print(*[name for name in model_registry if model_registry._objs[name] == f"lm_eval_rag._models:{name}"])
 """
     done = python(code)
-    assert done.stdout.split() == ["DummyLM", *_register.METHODS], done.stderr
+    assert done.stdout.split() == ["DummyLM", *_register.MODELS], done.stderr
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", _register.METHODS)
+@pytest.mark.parametrize("name", _register.MODELS)
 def test_every_model_is_made_of_its_method(name: str) -> None:
     from lm_eval.api.model import LM
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval_rag import __version__
-from lm_eval_rag._register import ENTRY_POINTS, METHODS
+from lm_eval_rag._register import ENTRY_POINTS, MODELS
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("harness", "tasks", "methods", "leaderboards")
@@ -149,9 +149,9 @@ def check_installed(environment: Environment, package: Path) -> None:
     known = json.loads(environment.ask(KNOWN))
     assert Path(known["package"]).parent == package
     assert known["stray"] == []
-    assert set(METHODS) < set(known["models"]) and "hf" in known["models"]
+    assert set(MODELS) < set(known["models"]) and "hf" in known["models"]
     assert "ruleqa_demo" in known["tasks"]
-    assert known["entry points"] == sorted(METHODS)
+    assert known["entry points"] == sorted(MODELS)
     assert environment.ask("import sys; print([n for n in sys.modules if 'rag' in n])") == "[]"  # before lm_eval is
     off = "import sys, lm_eval.models as m; from lm_eval.api.registry import model_registry as r; print(sorted(r))"
     assert "rule_vote" not in environment.ask(off, LM_EVAL_RAG_AUTOLOAD="0")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval_rag import run
-from lm_eval_rag._register import METHODS
+from lm_eval_rag._register import MODELS
 from lm_eval_rag.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,7 @@ def test_the_readme_is_short():
 
 
 def test_commands_exist():
-    assert set(re.findall(r"--model (\w+)", TEXT)) <= set(METHODS)
+    assert set(re.findall(r"--model (\w+)", TEXT)) <= set(MODELS)
     assert set(re.findall(r"`?lm-eval-rag ([a-z][\w-]*)", TEXT)) <= set(COMMANDS)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:`|^ {4})make (\w+)", TEXT, re.MULTILINE):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lm_eval_rag._register import METHODS, tasks_folder
+from lm_eval_rag._register import MODELS, tasks_folder
 
 WITHOUT_LM_EVALS_OWN = """
 import lm_eval.tasks.manager as manager
@@ -67,5 +67,5 @@ def test_register_shows_models_and_tasks_to_a_program(tmp_path: Path) -> None:
     known = json.loads(done.stdout.splitlines()[-1])
     assert "already registered" not in done.stderr  # by the calls after the first
     assert known["hook"] is False and known["built in"] == "DummyLM"
-    assert sorted(known["ours"]) == sorted(METHODS)
+    assert sorted(known["ours"]) == sorted(MODELS)
     assert known["counts"]["questions"] == 3 and {"em,none", "recall@10,none"} <= set(known["scores"])

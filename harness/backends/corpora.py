@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from lm_eval_rag.harness.backends.page_reading import Reading
+from lm_eval_rag.harness.backends.prepared_corpora import Products
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import Examples, MatchRules, Retrieve
 from lm_eval_rag.harness.core.backend import Served
@@ -19,7 +20,8 @@ from lm_eval_rag.harness.core.types import Passage, Query, Step, WebPage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.own_passages import OwnPassages, has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
-from lm_eval_rag.harness.retrieval import Retriever, make_retriever, source_of
+from lm_eval_rag.harness.data.products import FOLDER
+from lm_eval_rag.harness.retrieval import Retriever, for_other_texts, make_retriever, source_of
 from lm_eval_rag.harness.rules.bank import RuleBank
 
 OWN = 8  # corpora of single questions' pages that stay in memory
@@ -35,12 +37,14 @@ class Corpora:
         options: Its options.
         given: The one corpus of every query; None opens each query's own (``query.corpus``).
         reading: Reads the pages that come with a question; the last few questions' chunks are kept in memory.
+        products: What the method's preparation made of the corpora.
     """
 
     retriever: str = "bm25"
     options: Mapping[str, Any] = field(default_factory=dict)
     given: Corpus | None = None
     reading: Reading = field(default_factory=Reading)
+    products: Products = field(default_factory=Products)
     _corpora: dict[str, Corpus] = field(default_factory=dict)
     _retrievers: dict[str, Retriever] = field(default_factory=dict)
     _banks: dict[str, RuleBank] = field(default_factory=dict)
@@ -60,6 +64,19 @@ class Corpora:
         if corpus is None:
             corpus = self._open(query.corpus)
         self._corpora[query.corpus] = corpus  # the last is the one that was used last
+        return corpus
+
+    def key(self, query: Query) -> str | None:
+        """Tells the corpora of queries apart; None where one was given for all."""
+        return query.corpus if self.given is None else None
+
+    def searched(self, query: Query, among: str) -> Corpus:
+        """What a query's retrieval searches: its corpus, or a table that was prepared from it."""
+        if not among:
+            return self.corpus(query)
+        corpus, old = self.products.derived(self.key(query), among)
+        for id in old:
+            self._retrievers.pop(id, None)
         return corpus
 
     def pages(self, query: Query) -> tuple[WebPage, ...]:
@@ -90,9 +107,12 @@ class Corpora:
     def retriever_of(self, corpus: Corpus) -> Retriever:
         """The retriever over a corpus; its index is built or opened here."""
         if corpus.id not in self._retrievers:
-            retriever = make_retriever(self.retriever, corpus, **self.options)
+            name, options = self.retriever, self.options
+            if corpus.id.startswith(f"{FOLDER}/"):  # prepared from the corpus
+                name, options = for_other_texts(name, options)
+            retriever = make_retriever(name, corpus, **options)
             self._retrievers[corpus.id] = retriever
-            if split_id(corpus.id)[1] is None:
+            if split_id(corpus.id)[1] is None and not corpus.id.startswith(f"{FOLDER}/"):
                 self._fingerprints[corpus.id] = retriever.fingerprint
         return self._retrievers[corpus.id]
 
@@ -117,12 +137,13 @@ class RetrieveBackend:
 
     def serve(self, asked: Sequence[tuple[Query, Retrieve]]) -> list[Served | CallError]:
         """The passages of each ask; queries over one corpus are searched together."""
-        by_corpus: dict[str | None, list[int]] = defaultdict(list)
-        for i, (query, _) in enumerate(asked):
-            by_corpus[query.corpus if self.corpora.given is None else None].append(i)
+        by_corpus: dict[tuple[str | None, str], list[int]] = defaultdict(list)
+        for i, (query, ask) in enumerate(asked):
+            by_corpus[self.corpora.key(query), ask.among].append(i)
         served: dict[int, Served | CallError] = {}
         for positions in by_corpus.values():
-            corpus = self.corpora.corpus(asked[positions[0]][0])
+            query, ask = asked[positions[0]]
+            corpus = self.corpora.searched(query, ask.among)
             asks = [asked[i][1] for i in positions]
             replies = self._search(corpus, asks)
             hits = [hit for reply in replies if isinstance(reply, Reply) for hit in reply.value]

@@ -15,7 +15,7 @@ from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal
 from lm_eval_rag.harness.core.types import Passage, Query, Step
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import make_retriever
+from lm_eval_rag.harness.retrieval import for_other_texts, make_retriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class RankBackend:
         if not places:
             return [Served((), Step("Rank", ask.text, "", k=ask.k)) for ask in asks]
         corpus = Corpus.of(Passage(str(place), texts[place]) for place in places)
-        retriever = make_retriever(self.corpora.retriever, corpus, **self.corpora.options)
+        name, options = for_other_texts(self.corpora.retriever, self.corpora.options)
+        retriever = make_retriever(name, corpus, **options)
         calls = [Call(retriever.fingerprint, ["retrieve", ask.text, ask.k]) for ask in asks]
 
         def compute(positions: list[int]) -> list[Any]:

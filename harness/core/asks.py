@@ -6,13 +6,13 @@ reads ``passages = yield from retrieve(query.text, 10)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from lm_eval_rag.harness.core.calculate_values import Calculation
 from lm_eval_rag.harness.core.prompts import Prompt
-from lm_eval_rag.harness.core.types import Passage, Plan, Query, Rule, WebPage
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule, WebPage
 
 T = TypeVar("T")
 RuleOrder = Literal["confidence_support", "confidence"]
@@ -21,10 +21,37 @@ RuleControl = Literal["selected", "random", "shuffled", "oracle"]
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id."""
+    """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id.
+
+    Args:
+        among: A table of the method's preparation that is searched in place of the corpus; "" is the corpus.
+    """
 
     text: str
     k: int
+    among: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the method's preparation made of the query's corpus.
+
+    Args:
+        read: Makes of the tables (rows by name) what the method needs; called once a corpus. Name a function, no
+            lambda: its results are kept by it.
+    """
+
+    read: Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """A vector for each text: float32 (texts, dimensions), by the run's retriever if it is an encoder.
+
+    Other runs take the untrained tower of the embedded encoder ``static``.
+    """
+
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +163,27 @@ class Classify:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """A system of the user's, as the parameters of the method ``external`` describe it."""
+
+    function: str | None = None
+    url: str | None = None
+    model: str = ""
+    key_env: str | None = None
+    batch: int = 1
+    concurrency: int = 8
+    timeout: float = 300.0
+    tries: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskSystem:
+    """The whole answer of a system of the user's to the question."""
+
+    system: System
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """What several plans return, in their order; the driver runs them at once, so that their asks meet in batches."""
 
@@ -144,6 +192,8 @@ class Together:
 
 Ask = (
     Retrieve
+    | Prepared
+    | Embed
     | Pages
     | Rank
     | MatchRules
@@ -155,13 +205,26 @@ Ask = (
     | HasGraph
     | Calculate
     | Classify
+    | AskSystem
     | Together
 )
 
 
-def retrieve(text: str, k: int) -> Plan[tuple[Passage, ...]]:
-    """Ask for the ``k`` best passages for ``text``."""
-    reply: tuple[Passage, ...] = yield Retrieve(text, k)
+def retrieve(text: str, k: int, among: str = "") -> Plan[tuple[Passage, ...]]:
+    """Ask for the ``k`` best passages for ``text``, of the corpus or of a prepared table."""
+    reply: tuple[Passage, ...] = yield Retrieve(text, k, among)
+    return reply
+
+
+def prepared(read: Callable[[Mapping[str, Any]], T]) -> Plan[T]:
+    """Ask for what the method's preparation made, as ``read`` makes it of the tables."""
+    reply: T = yield Prepared(read)
+    return reply
+
+
+def embed(texts: Iterable[str]) -> Plan[Any]:
+    """Ask for the vectors of texts: float32 (texts, dimensions)."""
+    reply: Any = yield Embed(tuple(texts))
     return reply
 
 
@@ -238,6 +301,12 @@ def calculate(expression: str) -> Plan[Calculation]:
 def classify(text: str, attribute: str, model: str) -> Plan[str]:
     """Ask a trained classifier for the label of a text."""
     reply: str = yield Classify(text, attribute, model)
+    return reply
+
+
+def ask_system(system: System) -> Plan[Answer]:
+    """Ask a system of the user's."""
+    reply: Answer = yield AskSystem(system)
     return reply
 
 

@@ -65,6 +65,8 @@ class Driver:
         backends: What serves each type of ask.
         progress: Told whenever something was served; None for silence.
         window: The most questions in flight, 1 or more.
+        on_step: Told of every step of a question, which its trace then lacks: for plans of more steps than fit in
+            memory. None keeps them in the trace.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class Driver:
         backends: Mapping[type, Backend],
         progress: Progress | None = None,
         window: int = WINDOW,
+        on_step: Callable[[Query, Step], None] | None = None,
     ) -> None:
         self.method, self.backends, self.progress, self.window = method, backends, progress, window
+        self.on_step = on_step
 
     def run(
         self, queries: Sequence[Query], keep: Callable[[Query, Answer, Trace], Any] = lambda _, *result: result
@@ -149,7 +153,7 @@ class _Run:
             elif isinstance(reply, _Joined):
                 ask = running.plan.send(reply.values)
             else:
-                running.steps.append(reply.step)
+                self._note(running, reply.step)
                 ask = running.plan.send(reply.value)
         except StopIteration as stop:
             self._end_plan(running, stop.value, None)
@@ -160,6 +164,12 @@ class _Run:
             raise
         else:
             self._file(running, ask)
+
+    def _note(self, running: _Running, step: Step) -> None:
+        if self.driver.on_step is None:
+            running.steps.append(step)
+        else:
+            self.driver.on_step(running.query, step)
 
     def _end_plan(self, running: _Running, value: Any, error: CallError | None) -> None:
         if running.part is not None:

@@ -55,11 +55,19 @@ def variant(method: Method, name: str, **others: Any) -> Method:
     bind(method, others)
     decorate: Callable[[Any], Method] | None = getattr(method, "decorated_by", None)
     if decorate is not None:
-        return decorate(variant(cast(FunctionType, method).__wrapped__, name, **others))  # type: ignore[attr-defined]
+        inner = variant(cast(FunctionType, method).__wrapped__, name, **others)  # type: ignore[attr-defined]
+        return _as_prepared(decorate(inner), method)
     copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
     copy.__kwdefaults__ = {**(method.__kwdefaults__ or {}), **others}
     copy.__annotations__, copy.__doc__ = method.__annotations__, method.__doc__
-    return cast(Method, copy)
+    return _as_prepared(cast(Method, copy), method)
+
+
+def _as_prepared(copy: Method, method: Method) -> Method:
+    """The copy with the method's preparation (:mod:`lm_eval_rag.harness.core.preparing`), if it has one."""
+    if hasattr(method, "preparation"):
+        copy.preparation = method.preparation  # type: ignore[attr-defined]
+    return copy
 
 
 def preset_of(method: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

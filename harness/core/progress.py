@@ -13,8 +13,9 @@ class Bar:
     """Questions done and time left; beside them calls in flight, calls that the journal served, tokens and cost.
 
     Args:
-        questions: How many there are.
+        total: How many there are; None where that is not known.
         name: What is done, such as the method's name.
+        unit: What is counted.
         places: Calls that run at once; further ones wait.
         prices: US dollars per million prompt tokens and per million completion tokens; None where they are unknown.
         file: Where it is written; standard error by default.
@@ -22,9 +23,10 @@ class Bar:
 
     def __init__(
         self,
-        questions: int,
+        total: int | None,
         name: str,
         *,
+        unit: str = "questions",
         places: int | None = None,
         prices: tuple[float, float] | None = None,
         file: TextIO | None = None,
@@ -32,7 +34,7 @@ class Bar:
         self.places, self.prices = places, prices
         self.in_flight = self.journalled = self.tokens = 0
         self.cost = 0.0
-        self.meter = Meter(name, questions, "questions", beside=self._beside, leave=True, file=file)
+        self.meter = Meter(name, total, unit, beside=self._beside, leave=True, file=file)
 
     def update(self, finished: int, waiting: int, steps: Sequence[Step]) -> None:
         """Count what was just served, and show it if it is time."""

@@ -36,7 +36,7 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     for a method that uses no rules. ``evidence``, ``triples`` and ``rationale`` are there if the method gives them,
     ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where ``prices`` are known.
     """
-    retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages))
+    retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages)) or _named(trace)
     passages = [
         {
             "id": passage.id,
@@ -69,6 +69,11 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         **_sources(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
+
+
+def _named(trace: Trace) -> bool:
+    """Whether a system of the user's named its passages, which may be none."""
+    return any(step.ask == "AskSystem" and step.k for step in trace.steps)
 
 
 def _predicted(answer: Answer) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -109,4 +109,6 @@ class Batched:
 def _timed(reply: Any, seconds: float) -> Any:
     if isinstance(reply, str):
         return Completion(reply, seconds=seconds)
+    if isinstance(reply, Completion):
+        return reply if reply.seconds else replace(reply, seconds=seconds)
     return (float(reply), seconds) if isinstance(reply, (int, float)) else reply

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.common.errors import UserError
 
 LOOKED_AT = 8  # failures without any answer that end a run
-# What a server's words point to, and the argument to change; the first that fits.
-HINTS = (
+HINTS = (  # of servers of generators
     (r"no log-probabilities", "it gives none of a prompt: take generator=hf, or a server that has echo"),
     (r"no text", "its replies are empty: a model that thinks first needs room, --gen_kwargs max_gen_toks=2048"),
     (r"max_completion_tokens", "generator=openai-chat-completions with gen_base_url= sends max_completion_tokens"),
@@ -27,8 +27,17 @@ OTHERWISE = "gen_model=, gen_base_url= or generator="
 
 @dataclass(slots=True)
 class FirstRequests:
-    """Counts the failures of a run until its first answer."""
+    """Counts the failures of a run until its first answer.
 
+    Args:
+        server: Whose server it is.
+        hints: What a server's words point to, and the argument to change; the first that fits.
+        otherwise: What to change if none fits.
+    """
+
+    server: str = "generator"
+    hints: Sequence[tuple[str, str]] = HINTS
+    otherwise: str = OTHERWISE
     kinds: list[str] = field(default_factory=list)
     over: bool = False
 
@@ -50,8 +59,8 @@ class FirstRequests:
         if not at_once and (len(self.kinds) < LOOKED_AT or len(set(self.kinds)) > 1):
             return None
         self.over = True
-        hint = next((hint for pattern, hint in HINTS if re.search(pattern, words, re.IGNORECASE)), OTHERWISE)
+        hint = next((hint for pattern, hint in self.hints if re.search(pattern, words, re.IGNORECASE)), self.otherwise)
         return UserError(
-            f"The generator's server answered none of the first {LOOKED_AT} requests, and all failed alike: {words}. "
-            f"To change: {hint}. The same command again asks only what is missing."
+            f"The {self.server}'s server answered none of the first {LOOKED_AT} requests, and all failed alike: "
+            f"{words}. To change: {hint}. The same command again asks only what is missing."
         )

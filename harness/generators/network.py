@@ -53,20 +53,38 @@ class Problem:
     overloaded: bool = False
     retry_after: float = 0.0
 
-    @property
-    def advice(self) -> str:
+
+@dataclass(frozen=True, slots=True)
+class ServerWords:
+    """What messages say of a server.
+
+    Args:
+        name: What it is, such as ``generator``.
+        check: What to look at if it refuses or cannot be reached.
+        look: What to look at if many requests fail alike.
+    """
+
+    name: str
+    check: str
+    look: str
+
+    def advice(self, problem: Problem) -> str:
         """The message that ends the run."""
         again = "The same command again asks only what is missing."
-        if self.hopeless or self.unreachable:
-            what = "cannot be reached" if self.unreachable else "refused the request"
-            return (
-                f"The generator's server {what}: {self.words}. Check gen_base_url=, gen_model=, the key in the "
-                f"environment (such as OPENAI_API_KEY) and that the server runs. {again}"
-            )
+        if problem.hopeless or problem.unreachable:
+            what = "cannot be reached" if problem.unreachable else "refused the request"
+            return f"The {self.name}'s server {what}: {problem.words}. Check {self.check}. {again}"
         return (
-            f"Many requests in a row failed alike at the generator's server: {self.words}. Look at its log, at "
-            f"gen_model=, gen_base_url= and the length of the prompts (max_prompt_tokens=). {again}"
+            f"Many requests in a row failed alike at the {self.name}'s server: {problem.words}. Look at {self.look}. "
+            f"{again}"
         )
+
+
+GENERATOR = ServerWords(
+    "generator",
+    "gen_base_url=, gen_model=, the key in the environment (such as OPENAI_API_KEY) and that the server runs",
+    "its log, at gen_model=, gen_base_url= and the length of the prompts (max_prompt_tokens=)",
+)
 
 
 def errors() -> tuple[type[Exception], ...]:

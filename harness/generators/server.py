@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import Any, TypeVar
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
-from lm_eval_rag.harness.generators.gate import GIVE_UP, WAIT_TOGETHER, Gate
+from lm_eval_rag.harness.generators.gate import Gate
 from lm_eval_rag.harness.generators.replies import completion_of
+from lm_eval_rag.harness.generators.retrying import Retrying
 
 T = TypeVar("T")
 
@@ -62,11 +62,11 @@ class Server:
         ids: bool = True,
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
-        self.width, self.tries, self.wait = width, tries, wait
-        self.gate = Gate(width, rpm, tpm)
-        self.first = FirstRequests() if first is None else first
+        self.width = width
+        self.retrying = Retrying(
+            Gate(width, rpm, tpm), tries, wait, FirstRequests() if first is None else first, lambda: network.secrets(lm)
+        )
         self.probable = with_ids(lm) if ids else lm
-        self._random = random.Random(0)
         self._session: Any = None
 
     async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
@@ -83,7 +83,7 @@ class Server:
             reply, seconds = await self._send(self.lm, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, options["until"], seconds)
 
-        return await self._persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+        return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
 
     async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
         """ln P(continuation | prompt), and the seconds it took; raises as ``generate``."""
@@ -97,39 +97,7 @@ class Server:
             except (KeyError, IndexError, TypeError):
                 raise CallError(f"the reply holds no log-probabilities: {str(reply)[:200]}") from None
 
-        return await self._persist(once, len((prompt + continuation).encode()) // BYTES_PER_TOKEN)
-
-    async def _persist(self, once: Callable[[], Awaitable[T]], tokens: int) -> T | CallError:
-        """Make a request, again where that may help; a CallError when it fails to the end."""
-        for tried in range(1, self.tries + 1):
-            try:
-                async with self.gate.place(tokens):
-                    reply = await once()
-            except network.errors() as error:
-                problem = network.problem_of(error, network.secrets(self.lm))
-                last, alike = tried == self.tries or not problem.transient, self.gate.failed(problem.words)
-                if problem.hopeless or (problem.unreachable and (last or alike >= GIVE_UP)):
-                    raise UserError(problem.advice) from None
-                if last or alike >= GIVE_UP:
-                    ended = self.first.failed(problem.kind, problem.words, at_once=alike >= GIVE_UP)
-                    if ended is not None or alike >= GIVE_UP:
-                        raise ended or UserError(problem.advice) from None
-                    return CallError(f"generator, try {tried} of {self.tries}: {problem.words}")
-                await self._pause(problem, tried, together=problem.overloaded or alike >= WAIT_TOGETHER)
-            else:
-                self.gate.succeeded()
-                self.first.answered()
-                return reply
-        raise AssertionError("unreachable: the last try returns or raises")
-
-    async def _pause(self, problem: network.Problem, tried: int, *, together: bool) -> None:
-        """Wait before the next try, alone or with all requests."""
-        wait = self.wait * 2 ** (tried - 1) * self._random.uniform(0.5, 1.5)
-        seconds = max(min(wait, network.LONGEST), problem.retry_after)
-        if together:
-            self.gate.pause(seconds)
-        else:
-            await asyncio.sleep(seconds)
+        return await self.retrying.persist(once, len((prompt + continuation).encode()) // BYTES_PER_TOKEN)
 
     async def _send(self, lm: Any, messages: list[Any], **options: Any) -> tuple[Any, float]:
         """The JSON of the reply to one request, and the seconds it took."""

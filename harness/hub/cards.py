@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval_rag.harness.common.card_table import card_table
 from lm_eval_rag.harness.data.sources import Source
 from lm_eval_rag.harness.hub import terms
 
@@ -88,7 +89,7 @@ def dataset_card(sets: Mapping[str, tuple[DataSet, Mapping[str, Any]]], repo: st
         "Each set has four configurations: NAME (questions; `in_main` marks those of the task, `in_hard` those of its "
         "hard variant), `NAME_corpus`, `NAME_rules` and `NAME_train` (splits `retriever` and `generator`).",
         "## Rows",
-        table(
+        card_table(
             ("set", "built from", *counted, "hash"),
             [
                 (
@@ -101,7 +102,7 @@ def dataset_card(sets: Mapping[str, tuple[DataSet, Mapping[str, Any]]], repo: st
             ],
         ),
         "## Licences and terms\n\nThe data are subject to the terms of their sources:",
-        table(
+        card_table(
             ("set", "sources' licence: terms"),
             [(name, "; ".join(_terms(dataset))) for name, (dataset, _) in sets.items()],
         ),
@@ -128,9 +129,3 @@ def _terms(dataset: DataSet) -> list[str]:
 def assembled(front: str, parts: Sequence[str]) -> str:
     """A card with front matter and paragraphs."""
     return f"---\n{front}\n---\n\n" + "\n\n".join(part for part in parts if part) + "\n"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -10,9 +10,10 @@ from typing import Any
 
 from lm_eval_rag.harness.checkpoints.download import HUB_ID
 from lm_eval_rag.harness.checkpoints.note import Note
+from lm_eval_rag.harness.common.card_table import card_table
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.hub import terms
-from lm_eval_rag.harness.hub.cards import DataSet, assembled, table
+from lm_eval_rag.harness.hub.cards import DataSet, assembled
 from lm_eval_rag.harness.hub.measured import Measured
 
 OURS = "lm-eval-rag"
@@ -136,7 +137,7 @@ def _parts(about: About) -> list[str]:
             (row.on, row.metric, f"{row.value:.4g}" + (f" ± {row.stderr:.2g}" if row.stderr else ""), row.source)
             for row in about.measured
         ]
-        parts += ["## Measured\n\n± is one standard error.", table(("on", "metric", "value", "from"), shown)]
+        parts += ["## Measured\n\n± is one standard error.", card_table(("on", "metric", "value", "from"), shown)]
     if note:
         parts += _training(about, note)
     return parts
@@ -157,7 +158,7 @@ def _training(about: About, note: Note) -> list[str]:
     other = {name: value for name, value in note.results.items() if name not in {row.metric for row in about.measured}}
     return [
         f"## Training\n\nTasks: {', '.join(note.tasks) or 'none'}; corpora: {corpora or 'none'}.",
-        table(("set", "sources' licence: terms"), licences) if licences else "",
-        table(("outcome", "value"), list(other.items())) if other else "",
-        table(("setting", "value"), list(settings.items())) if settings else "",
+        card_table(("set", "sources' licence: terms"), licences) if licences else "",
+        card_table(("outcome", "value"), list(other.items())) if other else "",
+        card_table(("setting", "value"), list(settings.items())) if settings else "",
     ]

@@ -44,6 +44,7 @@ OURS = (
     "window",
     "trace",
     "perplexity",
+    "prepare_max_calls",
 )
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
@@ -65,6 +66,7 @@ class Setup:
         window: The most questions in flight; None for the default.
         trace: A file for every step of every question; None writes none.
         perplexity: Whether the log-probability of each answer is asked for.
+        prepare_max_calls: The most calls of the method's preparation; None for the default.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Setup:
     window: int | None = None
     trace: str | None = None
     perplexity: bool = False
+    prepare_max_calls: int | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -149,10 +152,9 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     retriever = rest.get("retriever", "bm25")
     if retriever not in RETRIEVERS:
         raise unknown("retriever", retriever, RETRIEVERS)
-    if rest.get("max_prompt_tokens") is not None:
-        at_least("max_prompt_tokens", rest["max_prompt_tokens"])
-    if rest.get("window") is not None:
-        at_least("window", rest["window"])
+    for limit, lowest in (("max_prompt_tokens", 1), ("window", 1), ("prepare_max_calls", 0)):
+        if rest.get(limit) is not None:
+            at_least(limit, rest[limit], lowest)
     generator = rest.get("generator", TINY)
     spec = ModelSpec(generator, generation, _batch_size(generator, rest.get("batch_size")), rest.get("device"))
     spec.check()
@@ -174,6 +176,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         window=rest.get("window"),
         trace=rest.get("trace"),
         perplexity=_yes_or_no("perplexity", rest.get("perplexity", False)),
+        prepare_max_calls=rest.get("prepare_max_calls"),
     )
 
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.backends.lookup import Graphs
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.contract import check_method
+from lm_eval_rag.harness.core.contract import check_method, name_of
 from lm_eval_rag.harness.core.driver import WINDOW, Driver, Method
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
+from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.progress import Bar
 from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
 from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
+from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work, ensure, work_of
+from lm_eval_rag.harness.plugin.preparation_run import DECODING, OnStep, PreparationRun, without_system
 from lm_eval_rag.harness.plugin.serving import Resources, backends
 
 
@@ -35,6 +40,9 @@ class Engine:
         kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
         window: The most questions in flight.
         prices: US dollars per million prompt tokens and per million completion tokens, to show the cost.
+        prepare_max_calls: The most calls of the method's preparation, if it has one; None for the default.
+        on_prepare_step: Told of every step of a preparation.
+        prepared: Gets what the products of a preparation cost, by the preparation's name.
     """
 
     corpora: Corpora
@@ -45,6 +53,9 @@ class Engine:
     kg: KnowledgeGraph | None = None
     window: int = WINDOW
     prices: tuple[float, float] | None = None
+    prepare_max_calls: int | None = None
+    on_prepare_step: OnStep = lambda query, step: None
+    prepared: dict[str, Any] = field(default_factory=dict)
 
     def run(
         self,
@@ -60,12 +71,36 @@ class Engine:
             self.corpora, Graphs(self.kg), self.journal, decoding or Decoding(), self.max_prompt_tokens, self.gold
         )
         served = backends(resources, self.generator)
-        bar = Bar(len(queries), name, places=self.generator.batch if self.generator else None, prices=self.prices)
         try:
-            return Driver(method, served, bar, self.window).run(queries, keep)
+            self._prepare(method, queries)
+            with closing(self._bar(len(queries), name)) as bar:
+                return Driver(method, served, bar, self.window).run(queries, keep)
         finally:
-            bar.close()
             self.corpora.reading.close()
+
+    def _bar(self, total: int | None, name: str, unit: str = "questions") -> Bar:
+        places = self.generator.batch if self.generator else None
+        return Bar(total, name, unit=unit, places=places, prices=self.prices)
+
+    def _prepare(self, method: Method, queries: Sequence[Query]) -> None:
+        """Run the method's preparation over the corpora of the queries, unless their products are stored."""
+        preparation = preparation_of(method)
+        if preparation is None or not queries:
+            return
+        name, limit, most = name_of(method), self.max_prompt_tokens, self.prepare_max_calls
+        with without_system(self.generator):
+            work = work_of(name, method, preparation, self.corpora, self.generator, limit, most)
+            self.prepared[preparation.name] = ensure(work, queries, partial(self._run_preparation, work))
+
+    def _run_preparation(self, work: Work, jobs: Sequence[Job], journal: str, calls: int) -> None:
+        path = self.journal.path.with_name(f"{journal}.sqlite") if self.journal.path else None
+        run = PreparationRun(work, jobs, self.prices, self.on_prepare_step, path)
+        with (
+            closing(Journal(path, journal)) as kept,
+            closing(self._bar(calls or None, f"preparation of {work.name}", "calls")) as bar,
+        ):
+            resources = Resources(self.corpora, Graphs(self.kg), kept, DECODING, self.max_prompt_tokens)
+            run.run(backends(resources, self.generator), bar)
 
 
 def run(
@@ -80,6 +115,7 @@ def run(
     kg: KnowledgeGraph | str | Path | None = None,
     journal: str | Path | None = None,
     decoding: Decoding | None = None,
+    prepare_max_calls: int | None = None,
     **parameters: Any,
 ) -> list[tuple[Answer, Trace]]:
     """Run a method on one's own questions.
@@ -95,6 +131,7 @@ def run(
         kg: A knowledge graph: a folder of CRAG's files, the address of a server, or an object that serves calls.
         journal: A SQLite file in which finished calls are kept; None keeps none.
         decoding: How continuations are drawn where the method leaves it open.
+        prepare_max_calls: The most calls of the method's preparation, if it has one; None is 10,000.
         parameters: The method's own parameters, and the retriever's, written ``retriever_NAME``.
 
     Returns:
@@ -121,6 +158,7 @@ def run(
         generator=as_generator(preset.get("generator") if generator is None else generator),
         journal=Journal(Path(journal) if journal is not None else None, "run"),
         kg=open_graph(kg) if isinstance(kg, str | Path) else kg,
+        prepare_max_calls=prepare_max_calls,
     )
     try:
         return engine.run(bound, queries, decoding=decoding)

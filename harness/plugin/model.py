@@ -6,7 +6,8 @@ by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*`
 place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
 ``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
 most questions in flight), ``trace`` (a file for every step of every question), ``perplexity`` (whether the
-log-probability of each answer is asked for, one more call a question).
+log-probability of each answer is asked for, one more call a question), ``prepare_max_calls`` (of the method's
+preparation, if it has one).
 
 lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;
 ``--system_instruction`` stands before that prompt, as a chat's system message where there is a chat. (On a task that is
@@ -26,6 +27,7 @@ from typing import Any
 from lm_eval.api.model import LM
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.loading import Loaded
 from lm_eval_rag.harness.core.driver import WINDOW
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
@@ -39,6 +41,7 @@ from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
+PREPARATION = "preparation"  # stands in a trace where the task does
 NAMED = 10  # at most so many questions are named in a warning
 CUT_SHORT = {  # count in a record -> what to say of it
     "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
@@ -52,6 +55,7 @@ class RagLM(LM):  # type: ignore[misc]
     Attributes:
         counts: Questions, served asks and notes of the last run, by name; of all processes on rank 0, else of this one.
         unscored: Ids of the questions that failed in the last run; of all processes on rank 0, else none.
+        prepared: What the products of the method's preparation cost, by its name; {} if it has none.
     """
 
     name = ""
@@ -59,9 +63,14 @@ class RagLM(LM):  # type: ignore[misc]
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        self.setup = read_arguments(self.name, type(self).method, arguments)
+        self.setup = read_arguments(*self._method_of(arguments), arguments)
         self.generator = self.setup.generator
         self._begin_record()
+
+    @classmethod
+    def _method_of(cls, arguments: dict[str, Any]) -> tuple[str, Callable[..., Any]]:
+        """The method and what its runs are known by."""
+        return cls.name, cls.method
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
@@ -93,7 +102,7 @@ class RagLM(LM):  # type: ignore[misc]
                     trace_file.write(tasks[id(query)], query, trace)
                     return RagText(answer.text, record(answer, trace, self.generator.spec.prices))
 
-                engine = self._engine(journal, self._gold(requests, queries))
+                engine = self._engine(journal, self._gold(requests, queries), trace_file)
                 for key, positions in groups.items():
                     options, shots, self.generator.system = json.loads(key)
                     method, asked = self._with_shots(shots), [queries[i] for i in positions]
@@ -190,12 +199,15 @@ class RagLM(LM):  # type: ignore[misc]
                 "indexes": self.setup.corpora.identity(),
                 "pages": dict(sorted(self.setup.corpora.reading.notes.items())),
                 "journal": str(path) if path else None,
+                "preparations": self.prepared,
                 "counts": Counter(self.counts),
                 "unscored": list(self.unscored),
             }
         }
 
-    def _engine(self, journal: Journal, gold: Mapping[tuple[str | None, str], list[str]]) -> Engine:
+    def _engine(
+        self, journal: Journal, gold: Mapping[tuple[str | None, str], list[str]], trace_file: TraceFile
+    ) -> Engine:
         setup = self.setup
         return Engine(
             setup.corpora,
@@ -206,6 +218,9 @@ class RagLM(LM):  # type: ignore[misc]
             setup.kg,
             max(setup.window or WINDOW, 1 if setup.window else 2 * self.generator.spec.width),
             self.generator.spec.prices,
+            setup.prepare_max_calls,
+            lambda query, step: trace_file.write(PREPARATION, query, Trace((step,))),
+            self.prepared,
         )
 
     def _with_shots(self, shots: int) -> Callable[..., Any]:
@@ -226,6 +241,7 @@ class RagLM(LM):  # type: ignore[misc]
     def _begin_record(self) -> None:
         self.counts = Counter(questions=0, unscored=0, calls=0, journalled=0)
         self.unscored: list[str] = []
+        self.prepared: dict[str, Any] = {}
 
     def _share_depth(self, requests: Sequence[Any], answers: Mapping[int, RagText]) -> None:
         """Score all questions of a task at the same k, whichever process answered them."""
@@ -269,7 +285,34 @@ class RagLM(LM):  # type: ignore[misc]
                 )
 
 
+class OwnMethodLM(RagLM):
+    """``--model rag --model_args method=my.py:two_step,k=5``: a method from any file or package."""
+
+    find: Callable[[str], Loaded]
+
+    @classmethod
+    def _method_of(cls, arguments: dict[str, Any]) -> tuple[str, Callable[..., Any]]:
+        target = arguments.pop("method", None)
+        if not isinstance(target, str) or not target:
+            raise UserError(
+                f"--model {cls.name} needs --model_args method=FILE.py:NAME (or PACKAGE.MODULE:NAME, or the name of a "
+                "method that a package brings)."
+            )
+        loaded = cls.find(target)
+        return loaded.identity, loaded.function
+
+
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
     body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
     return type(name, (RagLM,), body)
+
+
+def own_method_class(name: str, find: Callable[[str], Loaded]) -> type[OwnMethodLM]:
+    """The lm_eval model class of whatever method its argument ``method=`` names.
+
+    Args:
+        find: Loads a method by that argument.
+    """
+    body = {"name": name, "find": staticmethod(find), "__doc__": OwnMethodLM.__doc__, "__module__": __name__}
+    return type(name, (OwnMethodLM,), body)

@@ -17,6 +17,8 @@ from lm_eval_rag.harness.backends.generation import (
 )
 from lm_eval_rag.harness.backends.lookup import Graphs, HasGraphBackend, LookupBackend
 from lm_eval_rag.harness.backends.own_pages import PagesBackend, RankBackend
+from lm_eval_rag.harness.backends.preparation import EmbedBackend, PreparedBackend
+from lm_eval_rag.harness.backends.systems import SystemBackend
 from lm_eval_rag.harness.core import asks
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.generators.base import Decoding, Generator
@@ -46,6 +48,8 @@ class Resources:
 # ask -> its backend
 BACKENDS: dict[type, Callable[[Resources], Any]] = {
     asks.Retrieve: lambda of: RetrieveBackend(of.corpora, of.journal),
+    asks.Prepared: lambda of: PreparedBackend(of.corpora),
+    asks.Embed: lambda of: EmbedBackend(of.corpora),
     asks.MatchRules: lambda of: RulesBackend(of.corpora, of.gold),
     asks.Examples: lambda of: ExamplesBackend(of.corpora),
     asks.Pages: lambda of: PagesBackend(of.corpora),
@@ -54,6 +58,7 @@ BACKENDS: dict[type, Callable[[Resources], Any]] = {
     asks.HasGraph: lambda of: HasGraphBackend(of.graphs),
     asks.Calculate: lambda of: CalculateBackend(),
     asks.Classify: lambda of: ClassifyBackend(of.journal),
+    asks.AskSystem: lambda of: SystemBackend(of.corpora, of.journal),
 }
 
 # ask -> its backend, in runs with a generator

@@ -1,7 +1,8 @@
 """The whole trace of a run: every step of every question, one JSON object a line, compressed.
 
 A line holds ``task``, ``id`` (the document's, which joins it to lm_eval's samples), ``repeat``, ``failure`` and
-``steps``: each with ask, request, reply, seconds, tokens, how its samples ended, and whether the journal served it.
+``steps``: each with ask, request, reply, seconds, tokens, how its samples ended, and whether the journal served it. The
+steps of a preparation have a line each, with the task ``preparation``.
 """
 
 from __future__ import annotations

@@ -81,6 +81,9 @@ PARTS = {  # retrievers that consist of others, which have options such as first
     "hybrid": ("first", "second"),
     "run": ("fallback",),
 }
+USUAL = {"first": "bm25", "second": "static"}  # of a hybrid
+PREBUILT = {"dense": ("index", "index_ids"), "lucene": ("index", "index_names")}  # options that belong to one corpus
+BUILT_HERE = ("flat", "hnsw")  # values of dense's index that are no file
 RERANKING = ("rerank", "rerank_depth")  # options that every retriever has
 
 
@@ -123,6 +126,35 @@ def prepare(name: str, **options: Any) -> Callable[[Corpus], Retriever]:
         return rerank(retriever, corpus) if rerank else retriever
 
     return make
+
+
+def for_other_texts(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A run's retriever for other texts than its corpus: by name and options, without prebuilt indexes and saved runs.
+
+    Raises:
+        UserError: The retriever is a saved run without a fallback.
+    """
+    if name == "run":
+        if options.get("fallback") is None:
+            raise UserError(
+                "retriever=run has passages of the corpus alone, and the method also searches other texts. Give "
+                "retriever_fallback= a retriever for these, such as bm25."
+            )
+        return for_other_texts(options["fallback"], of_part("fallback", options))
+    own = {key: value for key, value in options.items() if key not in PREBUILT.get(name, ())}
+    if name == "dense" and options.get("index") in BUILT_HERE:
+        own["index"] = options["index"]
+    for part in PARTS.get(name, ()):
+        chosen, parts = for_other_texts(options.get(part, USUAL[part]), of_part(part, options))
+        own = {key: value for key, value in own.items() if not key.startswith(f"{part}_")}
+        own |= {part: chosen, **{f"{part}_{key}": value for key, value in parts.items()}}
+    return name, own
+
+
+def of_part(part: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a retriever's part."""
+    prefix = f"{part}_"
+    return {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
 
 
 def source_of(retriever: Retriever, text: str) -> str:

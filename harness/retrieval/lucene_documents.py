@@ -14,7 +14,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.data.folders import META
 from lm_eval_rag.harness.retrieval.document_ids import DocumentIds
-from lm_eval_rag.harness.retrieval.lucene_prebuilt import Naming
+from lm_eval_rag.harness.retrieval.lucene_prebuilt import PREBUILT, Naming
 
 ID, RAW = "id", "raw"
 LEFT_OUT = ("empty passage", "repeated passage")  # notes of a corpus: what its build has left out
@@ -36,10 +36,7 @@ class IndexDocuments:
     def __init__(self, searcher: Any, corpus: Corpus, name: str, named_by: Naming) -> None:
         self._fields, self._corpus = searcher.storedFields(), corpus
         self._name, self._named_by, self._ids = name, named_by, DocumentIds(corpus)
-        documents = int(searcher.getIndexReader().numDocs())
-        surplus = documents - len(corpus)
-        if not 0 <= surplus <= _left_out(corpus):
-            raise self._mismatch(f"it has {documents:,} documents, the corpus {len(corpus):,}")
+        check_count(int(searcher.getIndexReader().numDocs()), corpus, name)
         last = int(searcher.getIndexReader().maxDoc()) - 1
         self.rows(sorted({0, last // 2, last}))
 
@@ -53,7 +50,7 @@ class IndexDocuments:
         rows = self._ids.rows(names)
         for document, name, row in zip(documents, names, rows, strict=True):
             if row is None and _body(self._stored(document)):
-                raise self._mismatch(f"the corpus has no document {name!r}")
+                raise _mismatch(self._name, self._corpus, f"the corpus has no document {name!r}")
         return rows
 
     def _id_in_corpus(self, document: int) -> str:
@@ -82,11 +79,22 @@ class IndexDocuments:
             )
         return source if isinstance(source, dict) else {}
 
-    def _mismatch(self, what: str) -> UserError:
-        return UserError(
-            f"The index {self._name} does not fit the corpus {self._corpus.id}: {what}. Choose the corpus that it was "
-            "made from (--metadata '{\"corpus\": ...}'; docs/retrieval.md), or another index."
-        )
+
+def check_count(documents: int, corpus: Corpus, name: str) -> None:
+    """Raise a UserError if an index of so many documents cannot be that of the corpus.
+
+    A corpus leaves out documents without text and repeated ones, which its build has counted; an index does not.
+    """
+    if not 0 <= documents - len(corpus) <= _left_out(corpus):
+        raise _mismatch(name, corpus, f"it has {documents:,} documents, the corpus {len(corpus):,}")
+
+
+def _mismatch(name: str, corpus: Corpus, what: str) -> UserError:
+    made_from = f" {PREBUILT[name].corpus}" if name in PREBUILT else ""
+    return UserError(
+        f"The index {name} does not fit the corpus {corpus.id}: {what}. Choose the corpus{made_from} that it was made "
+        "from (--metadata '{\"corpus\": ...}'; docs/retrieval.md), or another index."
+    )
 
 
 def _left_out(corpus: Corpus) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import generate, rank, sample
+from lm_eval_rag.harness.core.asks import generate, rank, sample, together
 from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Node
@@ -86,10 +87,13 @@ def _grown(
     graph = Graph()
     sinks: list[int | None] = [None]  # None is the question
     for _ in range(growth.max_depth):
-        new: list[Node] = []
-        for sink in sinks:
-            n = growth.samples if branches is None or sink is None else branches
-            new += yield from _next_steps(question, graph, sink, n, growth, notes)
+        noted: list[list[str]] = [[] for _ in sinks]
+        counts = [growth.samples if branches is None or sink is None else branches for sink in sinks]
+        growing = (
+            _next_steps(question, graph, *one) for one in zip(sinks, counts, repeat(growth), noted, strict=False)
+        )
+        new = list(chain(*(yield from together(growing))))
+        notes += chain(*noted)
         if merging:
             new = yield from _without_similar(question, new, growth, notes)
         room = growth.max_nodes - len(graph.nodes)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from lm_eval_rag.harness.core.asks import generate, loglikelihood
+from lm_eval_rag.harness.core.asks import generate, loglikelihood, together
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.methods.reasoning.steps import STOP
@@ -26,10 +26,8 @@ def label_logs(prompt: Prompt | str, labels: Sequence[str], scored: bool, space:
         space: What stands before a label.
     """
     if scored:
-        logs = {}
-        for label in labels:
-            logs[label] = yield from loglikelihood(prompt, f"{space}{label}")
-        return logs
+        logs = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
+        return dict(zip(labels, logs, strict=True))
     reply = yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP)
     named = first_label(reply, labels)
     return {label: 0.0 if label == named else ABSENT for label in labels}

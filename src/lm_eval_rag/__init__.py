@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from lm_eval_rag._run import run as run
     from lm_eval_rag.harness.common.errors import CallError as CallError
     from lm_eval_rag.harness.common.errors import UserError as UserError
+    from lm_eval_rag.harness.core.asks import ask_system as ask_system
     from lm_eval_rag.harness.core.asks import calculate as calculate
     from lm_eval_rag.harness.core.asks import classify as classify
+    from lm_eval_rag.harness.core.asks import embed as embed
     from lm_eval_rag.harness.core.asks import examples as examples
     from lm_eval_rag.harness.core.asks import generate as generate
     from lm_eval_rag.harness.core.asks import has_graph as has_graph
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.asks import lookup as lookup
     from lm_eval_rag.harness.core.asks import match_rules as match_rules
     from lm_eval_rag.harness.core.asks import pages as pages
+    from lm_eval_rag.harness.core.asks import prepared as prepared
     from lm_eval_rag.harness.core.asks import rank as rank
     from lm_eval_rag.harness.core.asks import retrieve as retrieve
     from lm_eval_rag.harness.core.asks import sample as sample
@@ -50,8 +53,8 @@ _WHERE = {  # module of this package -> its names that stand here, as above
     "_run": ("run",),
     "harness.common.errors": ("CallError", "UserError"),
     "harness.core.asks": (
-        "calculate", "classify", "examples", "generate", "has_graph", "has_loglikelihood", "loglikelihood", "lookup",
-        "match_rules", "pages", "rank", "retrieve", "sample", "together",
+        "ask_system", "calculate", "classify", "embed", "examples", "generate", "has_graph", "has_loglikelihood",
+        "loglikelihood", "lookup", "match_rules", "pages", "prepared", "rank", "retrieve", "sample", "together",
     ),
     "harness.core.parameters": ("Depth", "Natural", "Positive"),
     "harness.core.prompts": ("Prompt",),

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from lm_eval_rag._register import METHODS, tasks_folder
+from lm_eval_rag._register import MODELS, tasks_folder
 from lm_eval_rag._saving import check_output, output_of, unsaved
 from lm_eval_rag.harness.core.loop import Terminated
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
@@ -41,7 +41,7 @@ def our_tasks() -> list[str]:
 # what lm_eval calls it, how its own error names those it does not know, our names
 NOT_FOUND: tuple[tuple[str, str, Callable[[], Iterable[str]]], ...] = (
     ("task", r"Tasks not found: (.+)", our_tasks),
-    ("model", r"Attempted to load model '([^']+)'", METHODS.keys),
+    ("model", r"Attempted to load model '([^']+)'", lambda: MODELS),
 )
 
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lm_eval_rag.harness.common.loading import Loaded
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +43,20 @@ METHODS = {
     "verify_and_edit": "lm_eval_rag.methods.verify_and_edit:verify_and_edit",
     "chain_of_knowledge": "lm_eval_rag.methods.chain_of_knowledge:chain_of_knowledge",
     "search_agent": "lm_eval_rag.methods.search_agent:search_agent",
+    "raptor": "lm_eval_rag.methods.raptor:raptor",
+    "graphrag": "lm_eval_rag.methods.graphrag:graphrag",
     "crp_rag": "lm_eval_rag.methods.crp_rag:crp_rag",
+    "external": "lm_eval_rag.methods.external:external",
 }
 
+OWN = "rag"  # the model that takes a method from any file or package: --model rag --model_args method=my.py:two_step
+MODELS = (*METHODS, OWN)
+OTHERS = "lm_eval_rag.methods"  # the group of entry points under which other packages name their methods
 TASKS = "lm_eval_rag.tasks"  # the package of our YAML files
 
 # entry point group of lm_eval -> name -> target, exactly as in pyproject.toml
 ENTRY_POINTS = {
-    "lm_eval.models": {name: f"lm_eval_rag._models:{name}" for name in METHODS},
+    "lm_eval.models": {name: f"lm_eval_rag._models:{name}" for name in MODELS},
     "lm_eval.tasks": {"lm_eval_rag": TASKS},
 }
 
@@ -66,6 +75,23 @@ def method_of(name: str) -> Callable[..., Any]:
     module, _, function = METHODS[name].partition(":")
     method: Callable[..., Any] = getattr(import_module(module), function)
     return method
+
+
+def find_method(target: str) -> Loaded:
+    """A method by name, of ours or of another package, or by ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``.
+
+    Raises:
+        UserError: There is none, or its code raises an error.
+    """
+    from lm_eval_rag.harness.common.errors import unknown
+    from lm_eval_rag.harness.common.loading import Loaded, load_function
+
+    if target in METHODS:
+        return Loaded(target, method_of(target), target)
+    others = {point.name: point.value for point in entry_points(group=OTHERS)}
+    if target not in others and ":" not in target:
+        raise unknown("method", target, (*METHODS, *others), "A method of your own is FILE.py:NAME.")
+    return load_function(others.get(target, target), "method")
 
 
 def register() -> None:

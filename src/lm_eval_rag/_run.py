@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lm_eval_rag._register import METHODS, method_of
-from lm_eval_rag.harness.common.errors import unknown
+from lm_eval_rag._register import find_method
 from lm_eval_rag.harness.core.parameters import preset_of
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.generators.base import Generator
@@ -23,7 +22,7 @@ def run(
     """Run a method on one's own questions.
 
     Args:
-        method: Name of a method (``rulerag_icl``), or a generator function of one's own.
+        method: Name of a method (``rulerag_icl``), ``FILE.py:NAME``, or a generator function of one's own.
         questions: Texts or queries.
         generator: A generator, or the name of one; None for the method's own, else ``tiny``. It is built only if the
             method asks for it.
@@ -37,8 +36,6 @@ def run(
         UserError: Unknown method or parameter, a method that breaks its contract, or an ask that nothing serves.
     """
     if isinstance(method, str):
-        if method not in METHODS:
-            raise unknown("method", method, METHODS)
-        method = method_of(method)
+        method = find_method(method).function
     generator = generator or preset_of(method, {}).get("generator", "tiny")
     return run_method(method, questions, generator=generator, **options)

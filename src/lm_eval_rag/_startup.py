@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lm_eval_rag import _autoload
-from lm_eval_rag._register import METHODS
+from lm_eval_rag._register import MODELS
 
 _seeds: list[int] = []  # the seed torch gets when it is imported; at most one
 
@@ -44,7 +44,7 @@ def seed_torch(torch: Any) -> None:
 
 def _describe_light(stock: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
     def add_env_info(storage: dict[str, Any]) -> None:
-        if "torch" in sys.modules or storage.get("config", {}).get("model") not in METHODS:
+        if "torch" in sys.modules or storage.get("config", {}).get("model") not in MODELS:
             return stock(storage)
         import lm_eval.utils as utils
 

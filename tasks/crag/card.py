@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lm_eval_rag.harness.common.card_table import card_table
+
 DEPARTURES = (
     "Pages are in search order. Each distinct HTML is stored once and truncated after 4 million characters.",
     "Alternative answers are gold answers like the first one; duplicates are removed. Numbers are converted to text.",
@@ -26,15 +28,10 @@ def text(meta: Mapping[str, Any]) -> str:
         f"# {meta['task']}: questions with web pages",
         f"CRAG (arXiv:2406.04744). {counts['questions']} questions with {counts['pages']} pages, of which "
         f"{counts['distinct_pages']} are distinct; at most {meta['shown']} pages per question are used. Also: {kg}.",
-        "## Slices\n\n" + _table(("key", "value", "questions"), slices),
+        "## Slices\n\n" + card_table(("key", "value", "questions"), slices),
         "## Notes from reading\n\n" + ("\n".join(f"- {note}: {n}" for note, n in meta["notes"].items()) or "None."),
         "## Departures\n\n" + "\n".join(f"- {line}" for line in DEPARTURES),
         "## Sources, licences and terms\n\nThe data are subject to the terms of their sources.\n\n"
-        + _table(("file", "licence", "terms", "sha256"), files),
+        + card_table(("file", "licence", "terms", "sha256"), files),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)

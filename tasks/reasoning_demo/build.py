@@ -16,7 +16,7 @@ from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.data.folders import CARD, content_folder, content_hash
 from lm_eval_rag.tasks.reasoning_demo.questions import Reasoning, draw
 from lm_eval_rag.tasks.reasoning_demo.world import Part, make_parts
-from lm_eval_rag.tasks.wikipedia.build import Place, queries_table
+from lm_eval_rag.tasks.wikipedia.build import queries_table
 from lm_eval_rag.tasks.wikipedia.corpus_build import CorpusWriter, write_empty
 from lm_eval_rag.tasks.wikipedia.records import Question
 
@@ -102,7 +102,7 @@ def _table(part: Part, questions: Sequence[Reasoning], split: str, corpus: str) 
     for scoring, claims in (("2wiki", False), ("fever", True)):
         chosen = [r for r, question in zip(records, questions, strict=True) if question.is_claim == claims]
         gold = [None if record.gold is None else list(record.gold) for record in chosen]
-        tables.append(queries_table(chosen, gold, Place(corpus, scoring)))
+        tables.append(queries_table(chosen, gold, corpus, scoring))
     return pl.concat(tables).sort("id")  # the ids are in random order of types, so that --limit takes all types
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from lm_eval_rag.harness.common.card_table import card_table
 from lm_eval_rag.harness.data.sources import Source
 from lm_eval_rag.tasks.ruleqa.queries import POPULARITY, SLICES
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec
@@ -102,18 +103,13 @@ def text(spec: Spec, meta: Mapping[str, Any], sources: Mapping[str, Source]) -> 
         f"version {meta['version']}, parameters {meta['parameters']}.",
         "## Numbers\n\nFor training sets, the number of (question, gold answer) pairs. For rules, the number of "
         f"cross-relation rules; there are also {meta['repeat_rules']} identity rules.",
-        _table(("", "here", "published"), statistics),
+        card_table(("", "here", "published"), statistics),
         f"Questions of Q by slice and popularity of the answer. The whole test part, in Q or not, has "
         f"{meta['hard_queries']} rule_required questions.",
-        _table(("slice", *POPULARITY), mix),
+        card_table(("slice", *POPULARITY), mix),
         "## Departures from the paper\n\n" + "\n".join(f"- {line}" for line in (*ALL, *BY_GRAPH[spec.graph], *fresh)),
         "Left out while reading: " + "; ".join(f"{n} {reason}" for reason, n in meta["dropped"].items()) + ".",
         "## Sources, licences and terms\n\nThe data are subject to the terms of their sources.",
-        _table(("file", "licence", "terms", "sha256"), files),
+        card_table(("file", "licence", "terms", "sha256"), files),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

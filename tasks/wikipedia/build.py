@@ -63,8 +63,8 @@ def _build(task: str, name: str, choice: Choice) -> str:
         gold, leaks = _look_up(questions, corpus_id)
         if len(questions) != spec.questions:
             log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
-        place = Place(corpus_id, spec.scoring, own=choice.own)
-        queries_table(questions, gold, place).write_parquet(folder / "queries.parquet")
+        table = queries_table(questions, gold, corpus_id, spec.scoring, own=choice.own)
+        table.write_parquet(folder / "queries.parquet")
         counts = {"questions": len(questions), "with known gold passages": sum(one is not None for one in gold)}
         lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))
         notes["questions whose gold passages are not all in the corpus"] += lacking
@@ -76,23 +76,6 @@ def _build(task: str, name: str, choice: Choice) -> str:
         return meta
 
     return content_folder(task, inputs, write)
-
-
-class Place:
-    """Where questions are asked.
-
-    Args:
-        corpus: Id of the corpus.
-        scoring: Family of official scores.
-        own: Whether each question is asked over its own passages.
-    """
-
-    def __init__(self, corpus: str, scoring: str, *, own: bool = False) -> None:
-        self.corpus, self.own, self.scoring = corpus, own, scoring
-
-    def of(self, question: Question) -> str:
-        """The corpus of one question."""
-        return f"{self.corpus}{SEPARATOR}{question.id}" if self.own else self.corpus
 
 
 def _within(question: Question, choice: Choice, sentences: bool) -> Question:
@@ -150,12 +133,16 @@ def _passages(corpus: str) -> Iterator[tuple[str, str, str]]:
             yield from zip(*(batch.column(name).to_pylist() for name in ("id", "title", "text")), strict=True)
 
 
-def queries_table(questions: Sequence[Question], gold: Sequence[list[str] | None], place: Place) -> Any:
+def queries_table(
+    questions: Sequence[Question], gold: Sequence[list[str] | None], corpus: str, scoring: str, *, own: bool = False
+) -> Any:
     """The Polars table of ``queries.parquet``.
 
     Args:
         gold: Ids of the gold passages of each question; None if they are unknown.
-        place: The corpus and the family of scores of all these questions.
+        corpus: Id of the corpus of all these questions.
+        scoring: Family of official scores.
+        own: Whether each question is asked over its own passages.
     """
     import polars as pl
 
@@ -165,17 +152,18 @@ def queries_table(questions: Sequence[Question], gold: Sequence[list[str] | None
         "scoring": text, "gold": pl.List(text), "facts": pl.List(fact), "evidence_sets": pl.List(pl.List(fact)),
         "triples": pl.List(pl.List(text)),
     }  # fmt: skip
-    rows = [_row(question, ids, place) for question, ids in zip(questions, gold, strict=True)]
+    corpora = [f"{corpus}{SEPARATOR}{question.id}" if own else corpus for question in questions]
+    rows = [_row(*one, scoring) for one in zip(questions, gold, corpora, strict=True)]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _row(question: Question, gold: list[str] | None, place: Place) -> dict[str, Any]:
+def _row(question: Question, gold: list[str] | None, corpus: str, scoring: str) -> dict[str, Any]:
     facts, sets, triples = question.facts, question.evidence_sets, question.triples
     # Evidence names a passage by its title; in the corpus it may be the second passage of that title.
     ids = {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}
     return {
         "id": question.id, "query": question.text, "time": None, "answers": list(question.answers),
-        "type": question.type, "corpus": place.of(question), "scoring": place.scoring, "gold": gold,
+        "type": question.type, "corpus": corpus, "scoring": scoring, "gold": gold,
         "facts": None if facts is None else _named(facts, ids),
         "evidence_sets": None if sets is None else [_named(one, ids) for one in sets],
         "triples": None if triples is None else [list(triple) for triple in triples],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from lm_eval_rag.harness.common.card_table import card_table
 
 CORPUS = (
     "The text of a passage is its title, a line break, and its sentences. Its id is the source's own id, or else its "
@@ -60,9 +62,4 @@ def _sources(sources: Mapping[str, Mapping[str, Any]]) -> str:
         for name, about in sources.items()
     ]
     head = "## Sources, licences and terms\n\nThe data are subject to the terms of their sources.\n\n"
-    return head + _table(("file", "licence", "terms", "sha256"), rows)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return head + card_table(("file", "licence", "terms", "sha256"), rows)

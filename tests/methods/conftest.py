@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood, Rank, Retrieve
+from lm_eval_rag.harness.core.asks import (
+    Embed,
+    Generate,
+    HasLoglikelihood,
+    Loglikelihood,
+    Prepared,
+    Rank,
+    Retrieve,
+    Together,
+)
+from lm_eval_rag.harness.core.preparing import Product, options_of, preparation_of
 from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.raptor_parts import clusters
 from lm_eval_rag.methods.reasoning.steps import DONT_KNOW
 
 
@@ -87,6 +100,19 @@ def narrow():
     return FirstDocument(60)
 
 
+@pytest.fixture(autouse=True)
+def quick_reduction(monkeypatch):
+    """UMAP compiles for half a minute in each process; principal components stand in. test_raptor_clusters has UMAP."""
+    monkeypatch.setattr(clusters, "MOST", 8)  # 49 mixtures for each cluster take seconds
+    monkeypatch.setattr(clusters, "reduced", lambda vectors, dimensions, *_: _components(vectors, dimensions))
+
+
+def _components(vectors, dimensions):
+    centred = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    return (left * sizes)[:, :dimensions]
+
+
 # --- methods of several steps, played ask by ask: replies are scripted, what was asked is kept in order
 
 QUERY = Query("q", "Who wrote the book that Ada Moss read?")
@@ -146,6 +172,7 @@ def _play(
     query: Query = QUERY,
     scored: bool = True,
     name: str | None = None,
+    tables: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> Played:
     """Run a method on a script.
@@ -154,29 +181,97 @@ def _play(
         replies: One for each ask in order, all of them needed; or a function of (name, ask). A text is every sample.
         scored: Whether the model gives log-probabilities.
         name: Of the method's prompt file.
+        tables: What its preparation made. None prepares a small corpus with a model that says the same each time, and
+            finds the first rows of a table, whatever is retrieved with.
     """
+    found = _usual_tables(method) if tables is None and preparation_of(method) else tables
     asks: list[tuple[str, Any]] = []
     left = None if callable(replies) else list(replies)
-    plan, reply = method(query, **parameters), None
-    while True:
-        try:
-            ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-        except StopIteration as stop:
-            assert not left, f"replies left over: {left}"
-            return Played(stop.value, asks)
+
+    def reply_to(ask: Any) -> Any:
+        if isinstance(ask, Together):  # one plan after the other, in the order in which they are given
+            outcomes = [_outcome(served, part) for part in ask.plans]
+            return next((one for one in outcomes if isinstance(one, CallError)), tuple(outcomes))
         asks.append((_name_of(ask, name or method.__name__), ask))
         assert len(asks) < 5_000, "the method does not end"
         if isinstance(ask, HasLoglikelihood):
-            reply = scored
-            continue
-        if left is not None:
-            assert left, f"no reply left for {asks[-1]}"
-            reply = left.pop(0)
-        else:
-            reply = replies(asks[-1][0], ask)
-        if isinstance(ask, Generate) and isinstance(reply, str):
-            reply = (reply,) * ask.n
+            return scored
+        if isinstance(ask, Prepared):
+            return ask.read(found)
+        if isinstance(ask, Retrieve) and ask.among and tables is None:
+            return tuple(Passage(row["id"], row["text"]) for row in found[ask.among][: ask.k])
         assert isinstance(ask, Generate | Retrieve | Rank | Loglikelihood), ask
+        assert left is None or left, f"no reply left for {asks[-1]}"
+        reply = replies(asks[-1][0], ask) if left is None else left.pop(0)
+        return (reply,) * ask.n if isinstance(ask, Generate) and isinstance(reply, str) else reply
+
+    def served(plan: Any) -> Any:
+        reply = None
+        while True:
+            try:
+                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            reply = reply_to(ask)
+
+    answer = served(method(query, **parameters))
+    assert not left, f"replies left over: {left}"
+    return Played(answer, asks)
+
+
+def _outcome(served: Callable[[Any], Any], plan: Any) -> Any:
+    try:
+        return served(plan)
+    except CallError as error:
+        return error
+
+
+USUAL = tuple(Passage(f"p{i}", f"Person{i} of Town{i % 3} met Person{i + 1}.") for i in range(14))
+
+
+def _usual_tables(method: Callable[..., Any]) -> Mapping[str, Any]:
+    reply = "entity | Ada | person | a reader\nentity | Bo | person | a writer\nrelation | Ada | Bo | reads | 5"
+    preparation = preparation_of(method)
+    return _prepare(preparation.function, lambda ask: reply, USUAL, **options_of(preparation, method)).tables
+
+
+def _prepare(
+    function: Callable[..., Any], replies: Callable[[Any], Any], passages: Sequence[Passage] = USUAL, **options: Any
+) -> Product:
+    """What a preparation makes of passages.
+
+    Args:
+        replies: Of each Generate a text, or a CallError.
+    """
+
+    def served(plan: Any) -> Any:
+        reply: Any = None
+        while True:
+            try:
+                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(ask, Together):
+                reply = tuple(map(served, ask.plans))
+            elif isinstance(ask, Embed):
+                reply = np.array([_vector(text) for text in ask.texts], np.float32)
+            else:
+                reply = replies(ask)
+                reply = (reply,) if isinstance(reply, str) else reply
+
+    return served(function(passages, **options))
+
+
+def _vector(text: str) -> Any:
+    """A vector that follows from the text, near that of texts with the same towns."""
+    seed = int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
+    place = [10.0 * (f"Town{i}" in text) for i in range(3)]
+    return np.concatenate([place, np.random.default_rng(seed).normal(size=13)])
+
+
+@pytest.fixture(scope="session")
+def prepare() -> Callable[..., Product]:
+    return _prepare
 
 
 def _abstains(answer: Answer, note: str) -> bool:

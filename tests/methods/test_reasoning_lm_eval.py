@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -12,6 +13,7 @@ import pytest
 
 from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.core.parameters import defaults
+from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.plugin.model import model_class
 
 pytest.importorskip("torch")
@@ -25,6 +27,8 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
     "verify_and_edit": {"variant": "official", "samples": 2, "thought_tokens": 12, "step_tokens": 8},
     "chain_of_knowledge": {"samples": 3, "sentences": 1, "thought_tokens": 12, "step_tokens": 8},
     "search_agent": {"max_searches": 2, "turn_tokens": 12},
+    "raptor": {"leaf_tokens": 20, "summary_tokens": 8, "answer_tokens": 8},
+    "graphrag": {"extraction_tokens": 32, "description_tokens": 8, "report_tokens": 8, "answer_tokens": 8},
     "crp_rag": {
         "samples": 2,
         "max_depth": 2,
@@ -35,6 +39,7 @@ SMALL: Mapping[str, dict[str, Any]] = {  # what makes a method cheap
         "summary_tokens": 8,
     },
 }
+LEAST = {"search_agent": 1, "raptor": 1, "graphrag": 0}  # calls a question; others 2. Nothing extracted: none asked
 FREE = {"tree_of_thoughts", "search_agent"}  # it retrieves nothing; the model decides, and the embedded one answers
 
 
@@ -43,18 +48,28 @@ def test_all_methods_of_several_steps_are_run() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_ruleqa_demo(name: str, undescribed: None, task_manager: Any) -> None:
+def test_ruleqa_demo(name: str, undescribed: None, task_manager: Any, few: str) -> None:
     import lm_eval
 
-    model = model_class(name, method_of(name))(generator="tiny", journal="off", **SMALL[name])
+    given = {"corpus": few} if preparation_of(method_of(name)) else {}
+    model = model_class(name, method_of(name))(generator="tiny", journal="off", **given, **SMALL[name])
     run = {"tasks": ["ruleqa_demo"], "limit": 3, "gen_kwargs": "max_gen_toks=8", "bootstrap_iters": 0}
     results = lm_eval.simple_evaluate(model, task_manager=task_manager, **run)
     assert results is not None and 0 <= results["results"]["ruleqa_demo"]["token_f1,none"] <= 1
     records = [sample["doc"]["_rag"] for sample in results["samples"]["ruleqa_demo"]]
     assert len(records) == 3 and all(record["failure"] is None and record["answer"] for record in records)
-    assert all(record["calls"]["Generate"] >= (1 if name == "search_agent" else 2) for record in records)
+    assert all(record["calls"].get("Generate", 0) >= LEAST.get(name, 2) for record in records)
     assert all((record["passages"] is not None) == ("Retrieve" in record["calls"]) for record in records)
     assert name in FREE or all("Retrieve" in record["calls"] for record in records)
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A corpus of 20 documents, for methods that read all of it before the first question."""
+    path: Path = tmp_path_factory.mktemp("few") / "few.jsonl"
+    rows = [{"id": f"d{i}", "text": f"Time 2014-05-{i + 1:02} Person{i} visited Town{i % 4} ."} for i in range(20)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(path)
 
 
 @pytest.fixture(scope="module")

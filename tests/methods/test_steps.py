@@ -13,7 +13,9 @@ from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sample, together
 from lm_eval_rag.harness.core.parameters import defaults, variant
+from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.types import Answer, Passage, Query
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
 from lm_eval_rag.methods.reasoning.judgements import ABSENT, first_label, label_logs, shares
@@ -24,7 +26,6 @@ from lm_eval_rag.methods.reasoning.rationales import (
     lines,
     overlap,
     sentences,
-    words,
 )
 from lm_eval_rag.methods.reasoning.steps import final, limited, merged, within
 from lm_eval_rag.methods.search_agent import PROTOCOLS, _call
@@ -101,7 +102,8 @@ def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documen
     _, whole = played, play(method_of(name), babbles)
     retrieved = {f"{ask.text[:20]}" for step, ask in whole.asks if step == "Retrieve"}
     shown = {passage.id.rpartition(" ")[0] for passage in whole.answer.passages}
-    assert shown <= retrieved if name == "ircot" else shown == retrieved  # IRCoT keeps 15 passages
+    if preparation_of(method_of(name)) is None:  # others retrieve what was prepared: see their own tests
+        assert shown <= retrieved if name == "ircot" else shown == retrieved  # IRCoT keeps 15 passages
     assert len({passage.id for passage in whole.answer.passages}) == len(whole.answer.passages)
 
 
@@ -192,7 +194,7 @@ def test_overlap_is_dice_of_bags():
 
 
 def test_words_are_counted_with_signs():
-    assert words("Vale, in 1994.") == 5 and words("") == 1
+    assert count_words("Vale, in 1994.") == 5 and count_words("") == 1
 
 
 def test_consistency_is_the_most_frequent_answer():

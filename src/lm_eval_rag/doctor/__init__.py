@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lm_eval_rag import __file__ as package_file
 from lm_eval_rag import __version__, _autoload
-from lm_eval_rag._register import ENTRY_POINTS, METHODS, tasks_folder
+from lm_eval_rag._register import ENTRY_POINTS, MODELS, tasks_folder
 from lm_eval_rag.doctor.finding import Finding
 from lm_eval_rag.doctor.optional import extras
 from lm_eval_rag.harness.common.extras import DISTRIBUTION
@@ -110,9 +110,9 @@ def _shown() -> Iterator[Finding]:
     except ImportError as error:
         yield Finding("models", "lm_eval cannot be imported", f"lm_eval cannot be imported: {error}.")
         return
-    missing = [name for name in METHODS if name not in model_registry]
+    missing = [name for name in MODELS if name not in model_registry]
     fix = f"lm_eval does not know the models {', '.join(missing)}." if missing else ""
-    yield Finding("models", ", ".join(name for name in METHODS if name not in missing), fix)
+    yield Finding("models", ", ".join(name for name in MODELS if name not in missing), fix)
     tasks = sorted(TaskIndex.build([tasks_folder()]))
     yield Finding("tasks", ", ".join(tasks) or "none", "" if tasks else f"There is no task in {tasks_folder()}.")
     for name, failure in _autoload.failures.items():

@@ -19,7 +19,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "faiss": "FAISS on the CPU, the index of retriever=dense",
     "dense": "retriever=dense, retriever_rerank= and all-MiniLM-L6-v2, which needs no network",
     "gpu": "the same with FAISS on NVIDIA GPUs; in place of faiss and dense (uninstall faiss-cpu first)",
-    "lucene": "retriever=lucene",
+    "lucene": "retriever=lucene, and Pyserini's prebuilt indexes",
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
     "plots": "the figures of lm-eval-rag reproduce",
@@ -28,6 +28,8 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "openai": "OpenAI's client, which `transformers serve` needs; generator=openai-... does without",
     "evaluate": "Hugging Face's metrics",
     "fast": "compiled BM25",
+    "raptor": "the method raptor",
+    "graphrag": "the method graphrag",
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
 }
@@ -45,8 +47,10 @@ TRIED = {  # extra -> the trials of what it brings
     "openai": ("openai",),
     "evaluate": ("evaluate",),
     "fast": ("numba",),
+    "raptor": ("mixture", "numba"),
+    "graphrag": ("leiden",),
     "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
-    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba"),
+    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba", "mixture", "leiden"),
 }
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),

@@ -206,10 +206,32 @@ def numba() -> str:
     return "numba compiles a loop"
 
 
+def mixture() -> str:
+    """Four points are divided into two clusters; UMAP, which compiles for half a minute, is left out."""
+    import numpy as np
+    from sklearn.mixture import GaussianMixture
+
+    points = np.array([[0.0], [0.1], [9.0], [9.1]])
+    near, _, far, _ = GaussianMixture(2, random_state=0).fit_predict(points).tolist()
+    _expect(near != far, True)
+    return "scikit-learn divides four points into two clusters"
+
+
+def leiden() -> str:
+    """Two triangles that one edge connects are two communities."""
+    import graspologic_native as library
+
+    edges = [("a", "b", 1.0), ("b", "c", 1.0), ("a", "c", 1.0), ("d", "e", 1.0), ("e", "f", 1.0), ("d", "f", 1.0)]
+    found = library.hierarchical_leiden(edges=[*edges, ("c", "d", 0.1)], seed=0)
+    of_node = {one.node: one.cluster for one in found}
+    _expect([of_node[node] == of_node["a"] for node in "bcdef"], [True, True, False, False, False])
+    return "Leiden finds two communities"
+
+
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
         torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, matplotlib, fastapi, vllm, openai, evaluate,
-        numba,
+        numba, mixture, leiden,
     )
 }  # fmt: skip

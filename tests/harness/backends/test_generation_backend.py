@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import random
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
-from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.base import Completion, Decoding
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 from lm_eval_rag.harness.plugin.serving import Resources, backends
@@ -219,6 +220,17 @@ def test_the_step_tells_tokens_and_drops():
     assert step.request == prompt.render(3) and step.dropped_passages == 1
     assert step.prompt_tokens == 2 * len(prompt.render(3).split())
     assert step.completion_tokens == sum(len(text.split()) for text in reply.value)
+
+
+@pytest.mark.parametrize(("told", "expected"), [(0.0, None), (7.5, 7.5)])
+def test_a_reply_without_its_seconds_has_its_share_of_the_batch(told, expected):
+    class Ended(Words):
+        def complete(self, prompts, decoding, samples):
+            time.sleep(0.02)
+            return [Completion(prompt, "stop", seconds=told) for prompt in prompts]
+
+    (served,) = serve([Generate("a b")], Ended())
+    assert served.step.seconds == expected if expected else 0.02 <= served.step.seconds < 5
 
 
 def test_batches_are_no_larger_than_the_generator_likes():

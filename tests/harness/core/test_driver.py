@@ -4,6 +4,7 @@ import asyncio
 import gc
 import random
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -328,11 +329,11 @@ def test_the_window_is_filled_again_when_three_quarters_are_left(window, ended, 
         async def answer(self, query, ask):
             number = int(query.id[1:])
             if number >= ended:
-                seen = -1
-                while seen != len(started):
-                    seen = len(started)
-                    await asyncio.sleep(0.02)
-                counts.append(seen)
+                end = time.monotonic() + 10
+                while len(started) < wanted and time.monotonic() < end:
+                    await asyncio.sleep(0.001)
+                await asyncio.sleep(0.05)  # in which no more may start
+                counts.append(len(started))
             return await super().answer(query, ask)
 
     def counting(query):

@@ -6,7 +6,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.generators.base import Completion
-from lm_eval_rag.harness.generators.network import StatusError, problem_of, retry_after
+from lm_eval_rag.harness.generators.network import GENERATOR, StatusError, problem_of, retry_after
 from lm_eval_rag.harness.generators.replies import completion_of, split_thinking
 
 
@@ -81,4 +81,4 @@ def test_what_a_status_means(status, transient, hopeless, overloaded):
 
 def test_no_message_repeats_a_key():
     problem = problem_of(StatusError(400, "Bad Request", "no such key: sk-123456", {}), ["sk-123456"])
-    assert "sk-123456" not in problem.advice and "[key]" in problem.words
+    assert "sk-123456" not in GENERATOR.advice(problem) and "[key]" in problem.words

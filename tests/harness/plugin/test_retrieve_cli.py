@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from lm_eval_rag import cli
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.data.corpus import open_corpus
-from lm_eval_rag.harness.plugin.retrieve_cli import retrieve_main
+from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.data.corpus import corpus_from_jsonl, open_corpus
+from lm_eval_rag.harness.plugin.retrieve_cli import Wanted, make_run, retrieve_main
 from lm_eval_rag.harness.retrieval import make_retriever
 from lm_eval_rag.harness.retrieval.run_file import read_note
 
@@ -65,3 +69,20 @@ def test_an_unknown_task_is_named(out: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("lm_eval.tasks.TaskManager", Manager)
     with pytest.raises(UserError, match="Unknown task 'ruleqa_dmo'"):
         retrieve_main(["--tasks", "ruleqa_demo,ruleqa_dmo", "--out", str(out)])
+
+
+def test_lm_eval_with_a_run_gives_the_same_and_counts_who_served(
+    evaluate: Callable[..., Any], documents: str, docs: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path, queries = tmp_path / "run.parquet", [Query(doc["id"], doc["query"]) for doc in docs]
+    make_run(Wanted(("visits",), queries[:4], "bm25", {}, 20), path, corpus_from_jsonl(documents))
+    plain = evaluate()
+    run = evaluate(arguments={"retriever": "run", "retriever_path": str(path), "retriever_fallback": "bm25"})
+    assert run["results"] == plain["results"]
+    counts = run["config"]["rag"]["counts"]
+    assert (counts["retrieved by run"], counts["retrieved by bm25"]) == (4, 2)
+    records = [sample["doc"]["_rag"] for sample in run["samples"]["visits"]]
+    assert [record["retrieved_by"] for record in records] == [{"run": 1}] * 4 + [{"bm25": 1}] * 2
+    named = f"no passages for the query {docs[4]['query']!r}, {docs[5]['query']!r}."
+    with pytest.raises(UserError, match=re.escape(named)):
+        evaluate(arguments={"retriever": "run", "retriever_path": str(path)})

@@ -89,7 +89,8 @@ def test_large_rows_say_all_that_the_numbers_hang_on() -> None:
         assert stated, where
         if row.model in ("standard_prompting", "tree_of_thoughts"):
             continue
-        assert "k" in arguments and arguments.get("documents", arguments["k"]) == arguments["k"], where
+        if row.model != "raptor":  # which takes nodes up to a number of tokens
+            assert "k" in arguments and arguments.get("documents", arguments["k"]) == arguments["k"], where
         assert set(row.tasks) == set(row.corpora) or all(len(TASKS[task].choices) == 1 for task in row.tasks), where
         if table.name in E5_TABLES:
             assert arguments["retriever_model"] == "intfloat/e5-base-v2", where

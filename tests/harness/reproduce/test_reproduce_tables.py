@@ -17,6 +17,7 @@ from lm_eval_rag.harness.reproduce.claims import VERDICTS
 from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_spec import Row
+from lm_eval_rag.harness.reproduce.verdicts import VERDICTS as ROW_VERDICTS
 
 BOARDS = Path(__file__).parents[3] / "leaderboards"
 FILES = {paper: f"{file}.csv" for file, paper in PAPERS.items()}
@@ -90,7 +91,10 @@ def test_a_kept_page_has_the_words_of_its_table_and_the_same_numbers_in_both_for
     number = r"-?\d+\.\d \[-?\d+\.\d, -?\d+\.\d\]"
     assert set(re.findall(number, text)) == set(re.findall(number, shown)) != set()
     verdicts = re.findall(rf"{number} (?:{'|'.join(VERDICTS)})", shown)
-    assert verdicts and not [one for one in verdicts if one not in text]
+    assert (verdicts or table.verdicts) and not [one for one in verdicts if one not in text]
+    if table.verdicts:
+        assert len(re.findall(rf" (?:{'|'.join(ROW_VERDICTS)})\b", text)) >= len(table.lines())
+        assert all(row.label in text and row.label in shown for row in table.rows)
 
 
 def test_two_numbers_for_one_cell_are_refused() -> None:

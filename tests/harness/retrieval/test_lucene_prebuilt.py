@@ -197,6 +197,13 @@ def test_a_name_is_downloaded_once(served: tuple[Path, list[str]], tmp_path: Pat
 
 
 @java
+def test_nothing_is_downloaded_for_another_corpus(served: tuple[Path, list[str]]) -> None:
+    with pytest.raises(UserError, match=r"120 documents, the corpus 3\. Choose the corpus wiki18_100w"):
+        make_retriever("lucene", dpr_corpus(TEXTS[:3]), index="small")
+    assert served[1] == []
+
+
+@java
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1] + b"?", lambda data: data + b"more"])
 def test_another_checksum_is_refused(
     spoil: Callable[[bytes], bytes], served: tuple[Path, list[str]], tmp_path: Path

@@ -17,6 +17,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
 
+from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.plugin.task import RagTask
 
 
@@ -99,3 +100,51 @@ def test_through_a_chat_server_and_lm_eval(tmp_path: Path, monkeypatch: pytest.M
             assert [v["rule"] for v in verdicts] == ["exact", "judge", "missing", "judge", "judge", "judge"]
             assert verdicts[4]["correct"] is None and "500" in verdicts[4]["why"]
     assert len(asked) == 4 + 1  # the second run asks only what failed
+
+
+@pytest.mark.usefixtures("undescribed")
+def test_rationales_are_judged_through_lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``consistency=True``: the same server judges rationales; answers without one, and failed calls, are unscored."""
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    rows = [{"id": f"q{i}", "query": f"question {i}?", "answers": ["Teth"], "corpus": None} for i in range(4)]
+    rationales = ["Teth is a town.", "Teth is a moon.", None, "break"]
+    passages = [{"id": "a", "text": "Teth is a town by a lake.", "object": None}]
+
+    class Task(RagTask):
+        def download(self, *args: Any, **kwargs: Any) -> None:
+            self.dataset = {"test": Dataset.from_list(rows)}
+
+    class Model(LM):  # type: ignore[misc]
+        def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+            return [
+                RagText("Teth", {"passages": passages, "k": 1, "rationale": rationales[request.doc_id]})
+                for request in requests
+            ]
+
+        def loglikelihood(self, requests: list[Any]) -> Any:
+            raise AssertionError
+
+        loglikelihood_rolling = loglikelihood
+
+    def reply(text: str) -> str | None:
+        data, check = data_and_check(text)
+        if data["rationale"] == "break":
+            return None
+        return json.dumps({"check": check, "reason": "", "correct": "town" in data["rationale"]})
+
+    config = {
+        "task": "like_ruleqa", "test_split": "test", "doc_to_text": "{{query}}", "doc_to_target": "{{answers[0]}}",
+        "output_type": "generate_until", "generation_kwargs": {"until": ["\n"], "max_gen_toks": 8},
+    }  # fmt: skip
+    with served(reply) as (url, asked):
+        judge = {"judge": "local-chat-completions", "judge_base_url": url, "judge_model": "m", "judge_max_retries": 1}
+        task = Task(config={**config, "metadata": {"version": 1, "consistency": True, **judge}})
+        manager = TaskManager(include_defaults=False)
+        found = simple_evaluate(model=Model(), tasks=[task], task_manager=manager, bootstrap_iters=0)
+    assert found["results"]["like_ruleqa"]["factual_consistency,none"] == pytest.approx(1 / 2)
+    assert found["results"]["like_ruleqa"]["consistency_overlap,none"] == pytest.approx(1 / 3)  # town alone
+    samples = found["samples"]["like_ruleqa"]
+    assert [sample.get("factual_consistency") for sample in samples] == [1.0, 0.0, None, None]
+    assert "500" in samples[3]["doc"]["_rag"]["grounding"]["why"]
+    assert len(asked) == 3  # all answers are exact: rationales alone are asked about

@@ -1,0 +1,107 @@
+"""Asking a system of the user's: its replies are kept by the journal, its passages matched with the task's corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from lm_eval_rag.harness.backends.corpora import Corpora
+from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.core.asks import AskSystem, System
+from lm_eval_rag.harness.core.backend import Served
+from lm_eval_rag.harness.core.journal import Call, Journal
+from lm_eval_rag.harness.core.types import Answer, Passage, Query, Step
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.systems.exchange import Question, Reply, Retrieved, read_reply
+from lm_eval_rag.harness.systems.opening import OpenSystem, open_system
+
+UNKNOWN = "passage not in the corpus"  # note: neither its id nor its text is
+
+
+@dataclass(slots=True)
+class SystemBackend:
+    """Serves AskSystem.
+
+    Args:
+        corpora: The tasks' corpora, in which passages are looked up.
+        journal: Keeps every reply as it arrives.
+    """
+
+    corpora: Corpora
+    journal: Journal
+    gather: int = 0
+    _systems: dict[System, OpenSystem] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # (corpus, column) -> value -> row
+
+    async def answer(self, query: Query, ask: AskSystem) -> Served | CallError:
+        """The system's answer, with passages of the task's corpus where it names any."""
+        if ask.system not in self._systems:
+            self._systems[ask.system] = open_system(ask.system)
+        system = self._systems[ask.system]
+        call = Call(system.fingerprint, ["ask", *asdict(Question.of(query)).values()], query.repeat)
+
+        async def compute() -> tuple[object, float] | CallError:
+            reply = await system.ask(query)
+            if isinstance(reply, CallError):
+                return reply
+            try:
+                return asdict(read_reply(reply[0])), reply[1]
+            except CallError as error:
+                return error
+
+        outcome = await self.journal.call(call, compute)
+        if isinstance(outcome, CallError):
+            return outcome
+        reply = read_reply(outcome.value)
+        return Served(*self._answer(query, reply, outcome.seconds, outcome.journalled))
+
+    def _answer(self, query: Query, reply: Reply, seconds: float, journalled: bool) -> tuple[Answer, Step]:
+        passages, notes = self._passages(query, reply.passages or [])
+        step = Step(
+            "AskSystem",
+            query.text,
+            reply.answer,
+            seconds,
+            prompt_tokens=reply.usage.prompt_tokens,
+            completion_tokens=reply.usage.completion_tokens,
+            k=0 if reply.passages is None else max(1, len(passages)),
+            found=len(passages),
+            journalled=journalled,
+            passages=tuple(passage.id for passage in passages),
+        )
+        return Answer(reply.answer, passages, abstained=reply.abstained, notes=notes), step
+
+    def _passages(self, query: Query, retrieved: Sequence[Retrieved]) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+        """The passages, each as the corpus has it where it is there; each once, in order."""
+        corpus = None if self.corpora.key(query) is None and self.corpora.given is None else self.corpora.corpus(query)
+        passages: dict[str, Passage] = {}
+        unknown = False
+        for place, one in enumerate(retrieved):
+            row = None if corpus is None else self._row(corpus, one)
+            if row is not None and corpus is not None:
+                passage = corpus.passage(row, one.score)
+            else:
+                unknown = unknown or corpus is not None
+                passage = Passage(one.id or f"passage {place + 1}", one.text or "", one.score)
+            passages.setdefault(passage.id, passage)
+        return tuple(passages.values()), (UNKNOWN,) if unknown else ()
+
+    def _row(self, corpus: Corpus, one: Retrieved) -> int | None:
+        """Where a passage stands in the corpus: by its id, else by its text."""
+        row = None if one.id is None else self._places(corpus, "id").get(one.id)
+        if row is None and one.text is not None:
+            row = self._places(corpus, "text").get(one.text)
+        return row
+
+    def _places(self, corpus: Corpus, column: str) -> dict[str, int]:
+        """Value -> row, of ids or texts; made once, when it is first needed."""
+        if (corpus.id, column) not in self._rows:
+            values = corpus.ids.to_pylist() if column == "id" else corpus.texts
+            self._rows[corpus.id, column] = {value: row for row, value in reversed(list(enumerate(values)))}
+        return self._rows[corpus.id, column]
+
+    async def close(self) -> None:
+        """Close every system."""
+        for system in self._systems.values():
+            await system.close()
+        self._systems.clear()

@@ -1,0 +1,74 @@
+"""A function by its name: ``FILE.py:NAME``, or ``PACKAGE.MODULE:NAME``. The file's code runs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A function that was loaded.
+
+    Args:
+        name: Its own name.
+        function: The function, or whatever stands under this name and can be called.
+        identity: Name and hash of the file that holds it. What that file imports is not in it.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    identity: str
+
+
+def load_function(target: str, argument: str) -> Loaded:
+    """Load a function.
+
+    Args:
+        target: ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``.
+        argument: What the user gave it as, for messages.
+
+    Raises:
+        UserError: There is no such file, module or function, or its code raises an error.
+    """
+    place, colon, name = target.rpartition(":")
+    if not colon or not place or not name:
+        raise UserError(f"{argument}={target!r} is not allowed: give FILE.py:NAME or PACKAGE.MODULE:NAME.")
+    try:
+        module = _from_file(Path(place)) if place.endswith(".py") else import_module(place)
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        raise UserError(f"{argument}={target!r} cannot be loaded: {error}. Give FILE.py:NAME, with a path.") from None
+    except Exception as error:
+        raise UserError(f"{argument}={target!r}: its code ends with {type(error).__name__}: {error}.") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise unknown(f"function of {place}", name, functions)
+    file = Path(module.__file__) if module.__file__ else None
+    content = hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file else "no file"
+    return Loaded(name, function, f"{name} of {file.name if file else place} ({content})")
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module of a file, run anew; its folder can be imported from, as if it were started by ``python FILE``."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,75 @@
+"""Local search: what is around the entities that the question retrieves (in the authors' code, not in the paper)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.methods.graphrag_parts.records import Entity, Index, Relation, Report, Unit
+from lm_eval_rag.methods.graphrag_parts.text_units import within
+
+UNITS, REPORTS = 0.5, 0.1  # shares of the context; entities and relations have the rest
+RELATIONS = 10  # that lead out of the chosen entities, for each of these
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is shown: texts first, so that a small model loses reports before sources."""
+
+    units: tuple[Unit, ...]
+    elements: tuple[Entity | Relation, ...]
+    reports: tuple[Report, ...]
+
+    def shown(self) -> list[Passage]:
+        """For a prompt, the most important first."""
+        return [Passage(one.id, one.text) for one in (*self.units, *self.elements, *self.reports)]
+
+    def passages(self) -> tuple[Passage, ...]:
+        """The passages of the units, each once, in their order."""
+        texts: dict[str, list[str]] = {}
+        for unit in self.units:
+            texts.setdefault(unit.passage, []).append(unit.text)
+        return tuple(Passage(id, "\n".join(parts)) for id, parts in texts.items())
+
+
+def surroundings(index: Index, chosen: Sequence[Entity], tokens: int) -> Surroundings:
+    """What is around the chosen entities, the best first, in ``tokens`` tokens."""
+    units, reports = units_around(index, chosen), reports_around(index, chosen)
+    elements: list[Entity | Relation] = [*chosen, *relations_around(index, chosen)]
+    rest = tokens - int(UNITS * tokens) - int(REPORTS * tokens)
+    return Surroundings(
+        tuple(within([(unit, unit.text) for unit in units], int(UNITS * tokens))),
+        tuple(within([(one, one.text) for one in elements], rest)),
+        tuple(within([(report, report.text) for report in reports], int(REPORTS * tokens))),
+    )
+
+
+def units_around(index: Index, chosen: Sequence[Entity]) -> list[Unit]:
+    """The units that name the entities, in the order of these; of one entity first those with most of its relations."""
+    units: dict[str, None] = {}
+    for entity in chosen:
+        stated = Counter(unit for relation in index.relations_of.get(entity.id, ()) for unit in relation.units)
+        units.update(dict.fromkeys(sorted(entity.units, key=lambda unit: -stated[unit])))
+    return [index.units[id] for id in units]
+
+
+def relations_around(index: Index, chosen: Sequence[Entity]) -> list[Relation]:
+    """The relations between the entities, then those to what most of them are related to; of equal ones by degree."""
+    ids = {entity.id for entity in chosen}
+    around = {one.id: one for entity in chosen for one in index.relations_of.get(entity.id, ())}
+    inside = [one for one in around.values() if one.ends <= ids]
+    outside = [one for one in around.values() if not one.ends <= ids]
+    links = Counter(other for one in outside for other in one.ends - ids)
+    outside.sort(key=lambda one: (-max(links[other] for other in one.ends - ids), -index.degrees(one), -one.weight))
+    inside.sort(key=lambda one: (-index.degrees(one), -one.weight))
+    return [*inside, *outside[: RELATIONS * len(chosen)]]
+
+
+def reports_around(index: Index, chosen: Sequence[Entity]) -> list[Report]:
+    """The reports on communities of the entities: first those with most of them, of equal ones the finer."""
+    ids = {entity.id for entity in chosen}
+    matches = {report.id: len(ids.intersection(report.entities)) for report in index.reports.values()}
+    found = [report for report in index.reports.values() if matches[report.id]]
+    return sorted(found, key=lambda report: (-matches[report.id], -report.level))

@@ -1,0 +1,53 @@
+"""Search in the tree (section 3, "Querying"): all nodes at once, or layer by layer from the top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lm_eval_rag.harness.core.asks import rank, retrieve
+from lm_eval_rag.harness.core.types import Plan
+from lm_eval_rag.harness.scoring.normalise import count_words
+from lm_eval_rag.methods.raptor_parts.tree import TABLE, Node, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is retrieved; see the method's parameters of the same names."""
+
+    k: int
+    context_tokens: int
+    per_layer: int
+
+
+def collapsed(question: str, tree: Tree, limits: Limits) -> Plan[list[Node]]:
+    """The best nodes of all layers, as long as they fit into ``context_tokens``."""
+    found = yield from retrieve(question, limits.k, TABLE)
+    return within([tree.nodes[passage.id] for passage in found], limits.context_tokens)
+
+
+def within(nodes: Sequence[Node], tokens: int) -> list[Node]:
+    """The first nodes whose tokens are at most ``tokens`` together; it ends with the first that does not fit."""
+    taken: list[Node] = []
+    for node in nodes:
+        tokens -= count_words(node.text)
+        if tokens < 0:
+            break
+        taken.append(node)
+    return taken
+
+
+def traversed(question: str, tree: Tree, limits: Limits) -> Plan[list[Node]]:
+    """The ``per_layer`` best nodes of the top layer, then of their children, and so on; the summaries come first."""
+    taken: list[Node] = []
+    layer: Sequence[Node] = tree.top
+    while layer:
+        best = yield from rank(question, [node.text for node in layer], limits.per_layer)
+        chosen = [layer[place] for place, _ in best]
+        taken += chosen
+        below = dict.fromkeys(child for node in chosen for child in node.children)
+        layer = [tree.nodes[id] for id in below]
+    return taken
+
+
+SEARCHES: dict[str, Callable[[str, Tree, Limits], Plan[list[Node]]]] = {"collapsed": collapsed, "tree": traversed}
