@@ -27,7 +27,6 @@ from typing import Any
 from lm_eval.api.model import LM
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.loading import Loaded
 from lm_eval_rag.harness.core.driver import WINDOW
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
@@ -285,34 +284,7 @@ class RagLM(LM):  # type: ignore[misc]
                 )
 
 
-class OwnMethodLM(RagLM):
-    """``--model rag --model_args method=my.py:two_step,k=5``: a method from any file or package."""
-
-    find: Callable[[str], Loaded]
-
-    @classmethod
-    def _method_of(cls, arguments: dict[str, Any]) -> tuple[str, Callable[..., Any]]:
-        target = arguments.pop("method", None)
-        if not isinstance(target, str) or not target:
-            raise UserError(
-                f"--model {cls.name} needs --model_args method=FILE.py:NAME (or PACKAGE.MODULE:NAME, or the name of a "
-                "method that a package brings)."
-            )
-        loaded = cls.find(target)
-        return loaded.identity, loaded.function
-
-
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:
     """The lm_eval model class of a method."""
     body = {"name": name, "method": staticmethod(method), "__doc__": method.__doc__, "__module__": __name__}
     return type(name, (RagLM,), body)
-
-
-def own_method_class(name: str, find: Callable[[str], Loaded]) -> type[OwnMethodLM]:
-    """The lm_eval model class of whatever method its argument ``method=`` names.
-
-    Args:
-        find: Loads a method by that argument.
-    """
-    body = {"name": name, "find": staticmethod(find), "__doc__": OwnMethodLM.__doc__, "__module__": __name__}
-    return type(name, (OwnMethodLM,), body)

@@ -1,0 +1,204 @@
+"""The types of asks: what a method may ask for, each a frozen dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lm_eval_rag.harness.core.prompts import Prompt
+from lm_eval_rag.harness.core.types import Plan
+
+RuleOrder = Literal["confidence_support", "confidence"]
+RuleControl = Literal["selected", "random", "shuffled", "oracle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """The ``k`` best passages of the query's corpus for ``text``, best first, ties by document id.
+
+    Args:
+        among: A table of the method's preparation that is searched in place of the corpus; "" is the corpus.
+    """
+
+    text: str
+    k: int
+    among: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the method's preparation made of the query's corpus.
+
+    Args:
+        read: Makes of the tables (rows by name) what the method needs; called once a corpus. Name a function, no
+            lambda: its results are kept by it.
+    """
+
+    read: Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """A vector for each text: float32 (texts, dimensions), by the run's retriever if it is an encoder.
+
+    Other runs take the untrained tower of the embedded encoder ``static``.
+    """
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that come with the query, read: without repeated ones, in the search's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The ``k`` best of ``texts`` for ``text``, by the run's retriever over these alone; blank ones are left out."""
+
+    text: str
+    texts: tuple[str, ...]
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRules:
+    """At most ``k`` rules whose head is the relation recognised in ``text``, best first.
+
+    Args:
+        order: ``confidence_support`` ranks by confidence x sqrt(support), ``confidence`` by confidence alone.
+        control: ``selected`` (those rules), or a control: ``random`` (as many, another head), ``shuffled`` (the same
+            head, bodies of other rules), ``oracle`` (those whose body reaches a gold answer; an upper bound).
+        repeat: Whether identity rules may be among them.
+        seed: Of the random controls.
+    """
+
+    text: str
+    k: int
+    order: RuleOrder = "confidence_support"
+    control: RuleControl = "selected"
+    repeat: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """``n`` fixed, seeded (query, answer) pairs of the corpus's generator training set F_G, never of its test set."""
+
+    n: int
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """``n`` continuations of a prompt.
+
+    Args:
+        prompt: Text, or a :class:`Prompt` whose lowest-ranked passages may be dropped to fit the context.
+        n: Number of samples; draws of one request are numbered, so that the journal can tell them apart.
+        temperature: 0 is greedy; None leaves it to the task.
+        max_tokens: Per sample; None leaves it to the task (``max_gen_toks``).
+        stop: Strings that end a sample; None leaves them to the task (``until``).
+    """
+
+    prompt: Prompt | str
+    n: int = 1
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loglikelihood:
+    """The natural-log probability of ``continuation`` after ``prompt``."""
+
+    prompt: Prompt | str
+    continuation: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasLoglikelihood:
+    """Whether the run's generator gives log-probabilities of a prompt's continuation; chat APIs do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A call of a knowledge-graph API function (:mod:`lm_eval_rag.harness.kg.functions`), arguments by name."""
+
+    function: str
+    arguments: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HasGraph:
+    """Whether the query comes with a knowledge graph, so that looking up is worth a thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calculate:
+    """The value of an expression a model wrote, or why it is refused (:mod:`~lm_eval_rag.harness.core.calculate`)."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """The label of ``text`` for one attribute, by a classifier (:mod:`lm_eval_rag.harness.retrieval.classifier`).
+
+    Args:
+        attribute: Such as ``domain``.
+        model: The classifier's folder.
+    """
+
+    text: str
+    attribute: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system of the user's, as the parameters of the method ``external`` describe it."""
+
+    function: str | None = None
+    url: str | None = None
+    model: str = ""
+    key_env: str | None = None
+    batch: int = 1
+    concurrency: int = 8
+    timeout: float = 300.0
+    tries: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AskSystem:
+    """The whole answer of a system of the user's to the question."""
+
+    system: System
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What several plans return, in their order; the driver runs them at once, so that their asks meet in batches."""
+
+    plans: tuple[Plan[Any], ...]
+
+
+Ask = (
+    Retrieve
+    | Prepared
+    | Embed
+    | Pages
+    | Rank
+    | MatchRules
+    | Examples
+    | Generate
+    | Loglikelihood
+    | HasLoglikelihood
+    | Lookup
+    | HasGraph
+    | Calculate
+    | Classify
+    | AskSystem
+    | Together
+)
