@@ -161,7 +161,8 @@ def test_a_refusal_ends_the_run_at_once(evaluate, tmp_path):
     assert stored == calm  # what was answered is not lost
 
 
-def test_replies_that_are_on_their_way_when_a_refusal_arrives_are_kept(evaluate, tmp_path):
+def test_replies_that_are_on_their_way_when_a_refusal_arrives_are_kept(evaluate, tmp_path, monkeypatch):
+    monkeypatch.setattr("lm_eval_rag.harness.generators.server.MOMENT", 30)  # 0.5 s is short on a busy machine
     journal = tmp_path / "j.sqlite"
 
     def slow(prompt):
