@@ -7,7 +7,8 @@
 Each row is one run of ``lm_eval``; a row whose results are in ``--out`` is not run again, and one that was interrupted
 goes on from its journal. The first table has scores with 95 % intervals and what a question costs: calls of the
 model (a sample or a log-probability each), tokens read and written, passages retrieved, and seconds of the run.
-Occupancy is the share of the ``--places`` of a server that was busy, from the seconds of the replies.
+Occupancy is the share of the ``--places`` of a server that was busy, from the seconds of the replies. Seconds and
+occupancy mean something only in a fresh ``LM_EVAL_RAG_CACHE``, whose journals hold no call yet.
 
 The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
 calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20. The best
@@ -70,7 +71,7 @@ class Row:
                 [sum(s.get("prompt_tokens", 0) + s.get("completion_tokens", 0) for s in one) for one in asked]
             ),
             "passages": mean([sum(step.get("found", 0) for step in one) for one in steps]),
-            "busy": mean([sum(step.get("seconds", 0.0) for step in one) for one in asked]),
+            "busy": mean([sum(s.get("seconds", 0.0) for s in one if not s.get("journalled")) for one in asked]),
         }
 
     def values(self, metric: str) -> list[float]:

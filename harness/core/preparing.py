@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.core.asks import Generate, Loglikelihood, Together, together
+from lm_eval_rag.harness.core.asks import together
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Passage, Plan
 
@@ -134,27 +134,6 @@ def _caught(plan: Plan[T]) -> Plan[T | CallError]:
         return (yield from plan)
     except CallError as error:
         return error
-
-
-def counted(plan: Plan[T], count: Callable[[int], None]) -> Plan[T]:
-    """The plan; ``count`` is told the calls of each ask before they are made, those of plans together too.
-
-    A call is one sample of Generate, or one Loglikelihood.
-    """
-    reply: Any = None
-    while True:
-        try:
-            ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        count(ask.n if isinstance(ask, Generate) else int(isinstance(ask, Loglikelihood)))
-        if isinstance(ask, Together):
-            ask = Together(tuple(counted(part, count) for part in ask.plans))
-        try:
-            reply = yield ask
-        except CallError as error:  # the plan may know what to do
-            reply = error
 
 
 def checked_product(preparation: Preparation, product: Any) -> Product:

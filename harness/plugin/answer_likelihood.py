@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, Together, has_loglikelihood, loglikelihood
+from lm_eval_rag.harness.core.asks import Generate, has_loglikelihood, loglikelihood
 from lm_eval_rag.harness.core.contract import function_of
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.core.watching import watched
 from lm_eval_rag.harness.scoring.normalise import count_words
 
-T = TypeVar("T")
 FAILED = "answer without log-probability"  # note of an answer whose call failed
 
 
@@ -29,7 +29,7 @@ def with_likelihood(method: Callable[..., Plan[Answer]]) -> Callable[..., Plan[A
     @wraps(function_of(method))
     def measured(query: Query) -> Plan[Answer]:
         watch = _Watch()
-        answer: Answer = yield from watch.over(method(query))
+        answer: Answer = yield from watched(method(query), after=watch.keep)
         found = None if answer.abstained else watch.last_with(answer.text)
         if found is None or not (yield from has_loglikelihood()):
             return answer
@@ -49,25 +49,8 @@ class _Watch:
 
     replies: list[tuple[Prompt | str, str]] = field(default_factory=list)
 
-    def over(self, plan: Plan[T]) -> Plan[T]:
-        """The plan, unchanged; its generations are kept."""
-        reply: Any = None
-        while True:
-            try:
-                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-            except StopIteration as stop:
-                value: T = stop.value
-                return value
-            if isinstance(ask, Together):
-                ask = Together(tuple(map(self.over, ask.plans)))
-            try:
-                reply = yield ask
-            except CallError as error:  # the plan may know what to do
-                reply = error
-            else:
-                self._keep(ask, reply)
-
-    def _keep(self, ask: Any, reply: Sequence[str]) -> None:
+    def keep(self, ask: Any, reply: Sequence[str]) -> None:
+        """Keep what was generated."""
         if isinstance(ask, Generate):
             self.replies += [(ask.prompt, text.strip()) for text in reply]
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.driver import Driver
-from lm_eval_rag.harness.core.preparing import Product, checked_product, counted
+from lm_eval_rag.harness.core.preparing import Product, checked_product
 from lm_eval_rag.harness.core.progress import Bar, cost_of
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
+from lm_eval_rag.harness.core.watching import calls_of, watched
 from lm_eval_rag.harness.data.products import store_product
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work
@@ -87,7 +88,7 @@ class PreparationRun:
         self._sums[query.id], began = defaultdict(int), perf_counter()
         passages = self.work.passages(query)
         plan = self.work.preparation.function(passages, **self.work.options)
-        product = yield from counted(plan, self._count)
+        product = yield from watched(plan, before=lambda ask: self._count(calls_of(ask)))
         self._products[query.id] = checked_product(self.work.preparation, product)
         self._sums[query.id] |= {"passages": len(passages), "elapsed": perf_counter() - began}
         return Answer("")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec
 
-from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, Loglikelihood, Retrieve, Together
+from lm_eval_rag.harness.core.asks import Retrieve
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan
+from lm_eval_rag.harness.core.watching import EndedError, calls_of, watched
 from lm_eval_rag.harness.scoring.case import is_missing
 
 P = ParamSpec("P")
-T = TypeVar("T")
 DONT_KNOW = "I don't know"
 STOP = ("\n\n\n", "\nQuestion:", "\nDocuments:")  # ends every step: models that go on would ask themselves
 OVER = "max_calls reached"
@@ -40,49 +38,22 @@ def within(plan: Plan[Answer], max_calls: int) -> Plan[Answer]:
     A call is one sample of Generate, or one Loglikelihood: what costs. Other asks are free. Plans that run together
     are counted as one.
     """
-    budget = _Budget(max_calls)
+    left, retrieved = max_calls, list[Sequence[Passage]]()
+
+    def before(ask: Any) -> None:
+        nonlocal left
+        left -= calls_of(ask)
+        if left < 0:
+            raise EndedError(OVER)
+
+    def after(ask: Any, reply: Any) -> None:
+        if isinstance(ask, Retrieve):
+            retrieved.append(reply)
+
     try:
-        return (yield from budget.counted(plan))
-    except _OverError:
-        return abstention(merged(budget.retrieved), OVER)
-
-
-class _OverError(CallError):
-    """A call more than is allowed."""
-
-
-@dataclass(slots=True)
-class _Budget:
-    """The calls that are left, and what was retrieved so far."""
-
-    left: int
-    retrieved: list[Sequence[Passage]] = field(default_factory=list)
-
-    def counted(self, plan: Plan[T]) -> Plan[T]:
-        """The plan, as far as its calls go."""
-        reply: Any = None
-        while True:
-            try:
-                ask = plan.throw(reply) if isinstance(reply, CallError) else plan.send(reply)
-            except StopIteration as stop:
-                value: T = stop.value
-                return value
-            self.left -= ask.n if isinstance(ask, Generate) else isinstance(ask, Loglikelihood)
-            if self.left < 0:
-                plan.close()
-                raise _OverError(OVER)
-            if isinstance(ask, Together):
-                ask = Together(tuple(map(self.counted, ask.plans)))
-            try:
-                reply = yield ask
-            except _OverError:  # of one of the plans together: it ends all
-                plan.close()
-                raise
-            except CallError as error:  # the plan may know what to do
-                reply = error
-            else:
-                if isinstance(ask, Retrieve):
-                    self.retrieved.append(reply)
+        return (yield from watched(plan, before, after))
+    except EndedError:
+        return abstention(merged(retrieved), OVER)
 
 
 def abstention(passages: Sequence[Passage] = (), *notes: str) -> Answer:
