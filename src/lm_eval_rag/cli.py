@@ -198,6 +198,27 @@ def publish(argv: Sequence[str]) -> int:
     return publish_main(list(argv), offered=offered())
 
 
+def submit(argv: Sequence[str]) -> int:
+    """Pack runs into a submission for a leaderboard."""
+    from lm_eval_rag.leaderboards.submissions.submit_cli import submit_main
+
+    return submit_main(list(argv))
+
+
+def verify(argv: Sequence[str]) -> int:
+    """Score a submission from its predictions alone."""
+    from lm_eval_rag.leaderboards.submissions.submit_cli import verify_main
+
+    return verify_main(list(argv))
+
+
+def board(argv: Sequence[str]) -> int:
+    """Build a leaderboard of submissions as a static site, or show it."""
+    from lm_eval_rag.leaderboards.board.board_cli import board_main
+
+    return board_main(list(argv))
+
+
 def serve_kg(argv: Sequence[str]) -> int:
     """Serve a folder of CRAG's knowledge graphs over HTTP."""
     from lm_eval_rag.harness.kg.server import serve_kg_main
@@ -227,6 +248,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": train,
     "reproduce": reproduce,
     "publish": publish,
+    "submit": submit,
+    "verify": verify,
+    "board": board,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
     "doctor": doctor,
