@@ -68,7 +68,7 @@ function columns(task) {
   return [
     ...scores,
     ...costs.map((name) => ({ key: name, label: name, higher: false, value: (row) => row.cost[name], cell: (row) => (name in row.cost ? [Number(row.cost[name].toPrecision(3)).toLocaleString("en")] : []) })),
-    { key: "gain", label: `${task.metric} gained over`, higher: true, value: (row) => Object.values(row.gains)[0]?.[0], cell: gainCell },
+    { key: "gain", label: `${task.metric} gain over`, higher: true, value: (row) => Object.values(row.gains)[0]?.[0], cell: gainCell },
   ];
 }
 
@@ -94,8 +94,9 @@ function scoreCell(score, metric) {
 
 function gainCell(row) {
   return Object.entries(row.gains).map(([other, [mean, , , p]]) => {
-    const sure = p < 0.05 ? "" : ", not significant";
-    return make("div", {}, `${mean > 0 ? "+" : ""}${mean.toFixed(1)} ${other}${sure}`);
+    const short = other.startsWith("standard_rag") ? "standard_rag" : "constant";
+    const test = p < 0.05 ? "significant" : "not significant";
+    return make("div", { title: `${other}: p ${p}, ${test}` }, `${mean > 0 ? "+" : ""}${mean.toFixed(1)} ${short}`, make("small", {}, p < 0.05 ? "" : ", n.s."));
   });
 }
 
@@ -175,15 +176,15 @@ function drawFront(task) {
   const low = Math.min(0, ...points.map((point) => point.score));
   const high = Math.max(...points.map((point) => point.score), low + 10);
   const x = (tokens) => 48 + (560 * Math.log10(1 + tokens)) / most;
-  const y = (score) => 280 - (250 * (score - low)) / (high - low);
-  svg.append(node("line", { class: "axis", x1: 48, x2: 620, y1: 280, y2: 280 }), node("line", { class: "axis", x1: 48, x2: 48, y1: 20, y2: 280 }));
+  const y = (score) => 280 - (236 * (score - low)) / (high - low);
+  svg.append(node("line", { class: "axis", x1: 48, x2: 620, y1: 280, y2: 280 }), node("line", { class: "axis", x1: 48, x2: 48, y1: 24, y2: 280 }));
   for (let power = 0; power <= most; power += 1) {
     const tokens = power ? 10 ** power : 0;
     svg.append(node("text", { x: x(tokens), y: 298, "text-anchor": "middle" }, tokens.toLocaleString("en")));
   }
   svg.append(node("text", { x: 334, y: 316, "text-anchor": "middle" }, "tokens a question (logarithmic)"));
   for (const score of [low, (low + high) / 2, high]) svg.append(node("text", { x: 42, y: y(score) + 4, "text-anchor": "end" }, score.toFixed(0)));
-  svg.append(node("text", { x: 54, y: 18 }, task.metric));
+  svg.append(node("text", { x: 54, y: 12 }, task.metric));
   const ordered = [...points].sort((a, b) => a.tokens - b.tokens || b.score - a.score);
   let best = -Infinity;
   const front = ordered.filter((point) => point.score > best && (best = point.score, true));

@@ -33,7 +33,7 @@ def of_runs(runs: Sequence[TaskRun]) -> tuple[dict[str, RunOf], Lines]:
         if run.task in about:
             raise UserError(f"There are two runs of {run.task} ({run.path}). A submission is one system: give one run.")
         _check(run)
-        arguments = {key: value for key, value in _arguments(run).items() if key not in FILE_ARGUMENTS}
+        arguments = {key: value[:500] for key, value in _arguments(run).items() if key not in FILE_ARGUMENTS}
         about[run.task] = RunOf(version=run.version, data=answer_key(run.task).data, arguments=arguments)
         lines[run.task] = [_prediction(sample) for sample in run.questions.values()]
     return about, lines
@@ -80,26 +80,32 @@ def card_of(runs: Sequence[TaskRun], tasks: Mapping[str, RunOf], said: Mapping[s
     Raises:
         UserError: A value is not allowed.
     """
-    first = _arguments(runs[0]) if runs else {}
-    asks = {
-        name for run in runs for sample in run.samples for name in (sample["doc"].get("_rag") or {}).get("calls", ())
-    }
-    method = first.get("method", runs[0].model) if runs else None
-    guessed = {
-        "method": method,
-        "generator": (first.get("gen_pretrained") or first.get("gen_model") or first.get("generator") or "tiny")
-        if asks & {"Generate", "Loglikelihood"}
-        else None,
-        "revision": first.get("gen_revision"),
-        "retriever": first.get("retriever", "bm25") if "Retrieve" in asks else None,
-    }
-    values = guessed | {key: value for key, value in said.items() if value is not None}
+    values = _card_of_run(runs[0]) | {key: value for key, value in said.items() if value is not None} if runs else said
     try:
         return Card(**values, package=version("lm-eval-rag"), tasks=dict(tasks))
     except ValidationError as error:
-        first_error = error.errors(include_url=False)[0]
-        name = ".".join(map(str, first_error["loc"]))
-        raise UserError(f"--{name} {values.get(name)!r}: {first_error['msg']}.") from None
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        raise UserError(f"--{name.replace('_', '-')} {values.get(name)!r}: {first['msg']}.") from None
+
+
+def _card_of_run(run: TaskRun) -> dict[str, Any]:
+    """Method, generator and retriever as the run's record names them; of a stock model its name alone."""
+    record = run.results["config"].get("rag")
+    if not record:
+        arguments = _arguments(run)
+        return {"method": run.model, "generator": arguments.get("pretrained") or arguments.get("model")}
+    generator: Sequence[Any] = record["generator"] or ("", {})
+    name, options = generator[:2]
+    calls = record.get("counts", {})
+    return {
+        "method": record["method"],
+        "generator": (options.get("pretrained") or options.get("model") or name)
+        if any(calls.get(call) for call in CALLS)
+        else None,
+        "revision": options.get("revision"),
+        "retriever": record["retriever"][0] if calls.get("Retrieve") else None,
+    }
 
 
 def _check(run: TaskRun) -> None:

@@ -56,14 +56,14 @@ def read_submission(folder: Path) -> Submission:
     expected = {CARD, *(f"{PREDICTIONS}/{task}.jsonl" for task in card.tasks)}
     for name in sorted(expected ^ files):
         what = "is named in submission.json and is not there" if name in expected else "belongs to no task of the card"
-        raise RefusedError(f"{_shown(name)} {what}. Pack the submission anew with `lm-eval-rag submit`.")
+        raise RefusedError(f"{shown(name)} {what}. Pack the submission anew with `lm-eval-rag submit`.")
     return Submission(card, {task: _predictions(folder / PREDICTIONS / f"{task}.jsonl") for task in card.tasks})
 
 
 def _files(folder: Path) -> set[str]:
     """The files of the folder, all plain; refuses anything else before a byte is read."""
     if folder.is_symlink() or not folder.is_dir():
-        raise RefusedError(f"{_shown(str(folder))} is no folder. Give the folder that `lm-eval-rag submit` wrote.")
+        raise RefusedError(f"{shown(str(folder))} is no folder. Give the folder that `lm-eval-rag submit` wrote.")
     files, total = set[str](), 0
     for name, entry in _entries(folder):
         status = entry.stat(follow_symlinks=False)
@@ -71,16 +71,16 @@ def _files(folder: Path) -> set[str]:
             continue
         if not stat.S_ISREG(status.st_mode):
             raise RefusedError(
-                f"{_shown(name)} is no plain file. Links, folders and devices are not read; leave it out."
+                f"{shown(name)} is no plain file. Links, folders and devices are not read; leave it out."
             )
         if name != CARD and not (name.startswith(f"{PREDICTIONS}/") and name.endswith(".jsonl")):
             raise RefusedError(
-                f"{_shown(name)} is no part of a submission. Leave it out: {CARD} and {PREDICTIONS}/TASK.jsonl."
+                f"{shown(name)} is no part of a submission. Leave it out: {CARD} and {PREDICTIONS}/TASK.jsonl."
             )
         total += status.st_size
         if status.st_size > FILE_BYTES or total > ALL_BYTES:
             raise RefusedError(
-                f"{_shown(name)}: a file may have {FILE_BYTES >> 20} MB and all together {ALL_BYTES >> 20} MB. Shorten "
+                f"{shown(name)}: a file may have {FILE_BYTES >> 20} MB and all together {ALL_BYTES >> 20} MB. Shorten "
                 "answers and lists of passages."
             )
         files.add(name)
@@ -126,9 +126,7 @@ def _predictions(path: Path) -> dict[str, Prediction]:
                 raise RefusedError(f"{place} has more than {LINES:,} lines; no task has so many questions.")
             prediction = _parsed(Prediction, line, where)
             if prediction.id in found:
-                raise RefusedError(
-                    f"{where}: question {_shown(prediction.id)} is repeated. Leave one of the lines out."
-                )
+                raise RefusedError(f"{where}: question {shown(prediction.id)} is repeated. Leave one of the lines out.")
             found[prediction.id] = prediction
     return found
 
@@ -140,10 +138,10 @@ def _parsed(form: type[F], content: bytes, where: str) -> F:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise RefusedError(f"{where}{f', key {_shown(key)}' if key else ''}: {_shown(first['msg'], 300)}") from None
+        raise RefusedError(f"{where}{f', key {shown(key)}' if key else ''}: {shown(first['msg'], 300)}") from None
 
 
-def _shown(text: str, longest: int = 80) -> str:
+def shown(text: str, longest: int = 80) -> str:
     """A text of a submission in a message: short, without characters that a terminal obeys."""
     plain = text if text.isprintable() else text.encode("unicode_escape").decode("ascii", "replace")
     return plain if len(plain) <= longest else plain[:longest] + "..."

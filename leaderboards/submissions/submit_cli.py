@@ -7,9 +7,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS
+from lm_eval_rag.leaderboards.submissions.pull_request import added_entry
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "fever_score")
@@ -55,23 +58,33 @@ def submit_main(argv: Sequence[str]) -> int:
 
 
 def verify_main(argv: Sequence[str]) -> int:
-    """Verify a folder, and print the verdict as JSON.
+    """Verify a folder, or the submission of a pull request, and print the verdict as JSON.
 
     Returns:
         0 if it is accepted, 1 if it is refused.
     """
     parser = argparse.ArgumentParser("lm-eval-rag verify", description="Score a submission from its predictions alone.")
     parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
+    git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
+    parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
     options = parser.parse_args(argv)
     try:
-        submission = read_submission(options.path)  # before the scorer is imported: most refusals need none
-        from lm_eval_rag.leaderboards.submissions.verifying import scored
-
-        verdict = scored(submission).verdict()
+        verdict = _verdict(options.path, options.pull_request)
     except RefusedError as error:
         verdict = {"accepted": False, "reason": str(error)}
     sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
     return 0 if verdict["accepted"] else REFUSED
+
+
+def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
+    with TemporaryDirectory() as empty:
+        if pull_request:
+            base, head = pull_request
+            path = added_entry(path, base, head, Path(empty))
+        submission = read_submission(path)  # before the scorer is imported: most refusals need none
+    from lm_eval_rag.leaderboards.submissions.verifying import scored
+
+    return scored(submission).verdict()
 
 
 def _summary(folder: Path) -> str:
