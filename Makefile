@@ -1,4 +1,4 @@
-# make demo | test | soak | mutate | check: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | board: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
@@ -12,7 +12,7 @@ LUCENE := .venv/lucene
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check clean
+.PHONY: demo test soak mutate check board clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -25,6 +25,9 @@ soak: $(READY)
 
 mutate: $(READY)
 	$(BIN)/python scripts/mutate.py
+
+board: $(READY)
+	$(BIN)/python scripts/board.py --runs board_runs
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -45,4 +48,4 @@ $(LUCENE): $(READY)
 	touch $@
 
 clean:
-	rm -rf .venv .cache mutants build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .cache mutants build dist site .mypy_cache .ruff_cache .pytest_cache
