@@ -212,6 +212,13 @@ def judge_check(argv: Sequence[str]) -> int:
     return judge_check_main(list(argv))
 
 
+def describe(argv: Sequence[str]) -> int:
+    """Say what a model, metric, task or retriever is, and its arguments."""
+    from lm_eval_rag.describe import describe_main
+
+    return describe_main(list(argv))
+
+
 def doctor(argv: Sequence[str]) -> int:
     """Say what is loaded and from where, what the extras give, where data lies, and what is wrong."""
     from lm_eval_rag.doctor import doctor_main
@@ -229,5 +236,6 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "publish": publish,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
+    "describe": describe,
     "doctor": doctor,
 }
