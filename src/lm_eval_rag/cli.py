@@ -212,6 +212,15 @@ def judge_check(argv: Sequence[str]) -> int:
     return judge_check_main(list(argv))
 
 
+def export(argv: Sequence[str]) -> int:
+    """Write a task's corpus and questions as files, to index them."""
+    from lm_eval_rag._register import register
+    from lm_eval_rag.export import export_main
+
+    register()
+    return export_main(list(argv))
+
+
 def describe(argv: Sequence[str]) -> int:
     """Say what a model, metric, task or retriever is, and its arguments."""
     from lm_eval_rag.describe import describe_main
@@ -236,6 +245,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "publish": publish,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
+    "export": export,
     "describe": describe,
     "doctor": doctor,
 }
