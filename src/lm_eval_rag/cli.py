@@ -221,6 +221,13 @@ def export(argv: Sequence[str]) -> int:
     return export_main(list(argv))
 
 
+def new(argv: Sequence[str]) -> int:
+    """Write a method or a task of your own that runs, to begin with."""
+    from lm_eval_rag.new import new_main
+
+    return new_main(list(argv))
+
+
 def describe(argv: Sequence[str]) -> int:
     """Say what a model, metric, task or retriever is, and its arguments."""
     from lm_eval_rag.describe import describe_main
@@ -246,6 +253,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "judge-check": judge_check,
     "serve-kg": serve_kg,
     "export": export,
+    "new": new,
     "describe": describe,
     "doctor": doctor,
 }
