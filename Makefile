@@ -1,4 +1,4 @@
-# make demo | test | soak | mutate | check: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | docs: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
@@ -9,10 +9,11 @@ PROCESSES ?= 3
 BIN := .venv/bin
 READY := .venv/ready
 LUCENE := .venv/lucene
+DOCS := .venv/docs
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check clean
+.PHONY: demo test soak mutate check docs clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -33,6 +34,9 @@ check: $(READY)
 	$(BIN)/mypy tests/typed_method.py
 	$(BIN)/python -m pytest tests/test_imports.py
 
+docs: $(DOCS)
+	LM_EVAL_RAG_CACHE=$(CURDIR)/.cache/docs NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$(TORCH)"
@@ -44,5 +48,9 @@ $(LUCENE): $(READY)
 	$(BIN)/python -m pip install --no-deps pyserini==1.6.0 || echo "Without pyserini the tests of retriever=lucene are skipped."
 	touch $@
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install -e ".[docs]"
+	touch $@
+
 clean:
-	rm -rf .venv .cache mutants build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache
