@@ -1,4 +1,4 @@
-# make demo | test | soak | mutate | check | docs: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | docs | adapters: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
@@ -13,7 +13,7 @@ DOCS := .venv/docs
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check docs clean
+.PHONY: demo test soak mutate check docs adapters clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -37,6 +37,9 @@ check: $(READY)
 docs: $(DOCS)
 	LM_EVAL_RAG_CACHE=$(CURDIR)/.cache/docs NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+adapters: .adapters/ready
+	.adapters/bin/python -m pytest tests/test_adapters.py
+
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$(TORCH)"
@@ -52,5 +55,10 @@ $(DOCS): $(READY)
 	$(BIN)/python -m pip install -e ".[docs]"
 	touch $@
 
+.adapters/ready: pyproject.toml
+	$(PYTHON) -m venv .adapters
+	.adapters/bin/python -m pip install -e . pytest pytest-timeout filelock langchain-core llama-index-core haystack-ai dspy
+	touch $@
+
 clean:
-	rm -rf .venv .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .adapters .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache
