@@ -11,6 +11,15 @@ from lm_eval_rag._register import METHODS, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.plugin.engine import run
 
+log = logging.getLogger(__name__)
+
+CSS = """
+.md-typeset ol.asks { display: flex; flex-wrap: wrap; gap: .4rem 1.4rem; margin: 1rem 0;
+  padding: 0 0 0 1.2rem; list-style: none; }
+.md-typeset ol.asks li { position: relative; margin: 0; padding: .2rem .6rem; border: .05rem solid currentColor;
+  border-radius: .2rem; }
+.md-typeset ol.asks li + li::before { content: "→"; position: absolute; left: -1.1rem; }
+"""
 WORDS = {  # type of an ask -> what it is to a reader
     "Retrieve": "retrieve", "Generate": "generate", "Loglikelihood": "log-probability", "MatchRules": "match rules",
     "Lookup": "look up in the graph", "Calculate": "calculate", "Rank": "rank", "Pages": "read the pages",
@@ -57,15 +66,15 @@ class Scripted:
 
 
 def figure(name: str) -> str:
-    """Mermaid of the steps of one question; "" where the method cannot be run here."""
+    """The steps of one question as HTML; "" where the method cannot be run here."""
     if name not in METHODS or name == "external":
         return ""
     try:
         steps = _steps(name)
     except (UserError, CallError, ModuleNotFoundError) as error:
-        logging.getLogger(__name__).info("no figure of %s: %s", name, error)
+        log.info("no figure of %s: %s", name, error)
         return ""
-    return mermaid(steps)
+    return chain(steps)
 
 
 def _steps(name: str) -> list[str]:
@@ -87,12 +96,36 @@ def _crag_question() -> Query:
     return Query(doc["id"], doc["query"], doc["time"], doc["corpus"])
 
 
-def mermaid(steps: list[str]) -> str:
-    """A chain of boxes; equal steps in a row are one box with their number."""
-    boxes = [(word, len(list(group))) for word, group in groupby(steps)]
-    shown = [f"{word} × {number}" if number > 1 else word for word, number in boxes[:SHOWN]]
-    shown += ["..."] if len(boxes) > SHOWN else []
-    chain = [f'    s{i}["{text}"]' for i, text in enumerate(["question", *shown, "answer"])]
-    links = [f"    s{i} --> s{i + 1}" for i in range(len(chain) - 1)]
+def folded(steps: list[str]) -> list[str]:
+    """The steps; equal ones in a row are one text with their number, and so are pairs and triples of these texts."""
+    texts, place = [], 0
+    steps = [f"{word} × {times}" if times > 1 else word for word, times in counted(steps)]
+    while place < len(steps):
+        times, period = max((_repeats(steps, place, period), -period) for period in (2, 3))
+        period = -period if times > 1 else 1
+        part = " → ".join(steps[place : place + period])
+        texts.append(part if times == 1 else f"({part}) × {times}")
+        place += times * period
+    return texts
+
+
+def counted(steps: list[str]) -> list[tuple[str, int]]:
+    """Each run of equal steps as the step and its length."""
+    return [(word, len(list(run))) for word, run in groupby(steps)]
+
+
+def _repeats(steps: list[str], place: int, period: int) -> int:
+    """How often the ``period`` steps from a place on stand in a row."""
+    part, times = steps[place : place + period], 1
+    while part == steps[place + times * period : place + (times + 1) * period]:
+        times += 1
+    return times
+
+
+def chain(steps: list[str]) -> str:
+    """A chain of boxes as an HTML list, which wraps on a phone."""
+    boxes = folded(steps)
+    shown = [*boxes[:SHOWN], *(["..."] if len(boxes) > SHOWN else [])]
+    items = "".join(f"<li>{text}</li>" for text in ("question", *shown, "answer"))
     note = "*What one question asks for, in a run with default parameters over a small world with a scripted model.*"
-    return "\n".join(["```mermaid", "flowchart LR", *chain, *links, "```", "", note])
+    return f'<ol class="asks">{items}</ol>\n\n{note}'

@@ -13,14 +13,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 
+from ask_figures import CSS  # noqa: E402
 from generated_pages import generated_pages  # noqa: E402
 from page_links import ROOT_PAGES, relinked  # noqa: E402
 from site_nav import nav  # noqa: E402
 
+STYLES = "assets/asks.css"
+
 
 def on_config(config: Any) -> Any:
-    """Set the navigation: it lists the registries."""
+    """Set the navigation, which lists the registries, and the styles of the figures."""
     config.nav = nav(ROOT)
+    config.extra_css.append(STYLES)
     return config
 
 
@@ -31,7 +35,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {
         page: (ROOT / file).read_text(encoding="utf-8") for file, page in ROOT_PAGES.items() if (ROOT / file).is_file()
     }
-    for path, text in {**pages, **generated_pages(ROOT)}.items():
+    for path, text in {**pages, **generated_pages(ROOT), STYLES: CSS}.items():
         files.append(File.generated(config, path, content=text))
     return files
 

@@ -234,7 +234,7 @@ def mkdocs() -> str:
     import mkdocs_autorefs  # noqa: F401  (mkdocstrings' links)
     import pymdownx.superfences  # noqa: F401
 
-    html = library.markdown("```mermaid\na\n```", extensions=["pymdownx.superfences"])
+    html = library.markdown("```\na\n```", extensions=["pymdownx.superfences"])
     _expect("<code>" in html, True)
     return "mkdocs' Markdown becomes HTML"
 
