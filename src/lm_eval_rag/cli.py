@@ -233,6 +233,29 @@ def judge_check(argv: Sequence[str]) -> int:
     return judge_check_main(list(argv))
 
 
+def export(argv: Sequence[str]) -> int:
+    """Write a task's corpus and questions as files, to index them."""
+    from lm_eval_rag._register import register
+    from lm_eval_rag.export import export_main
+
+    register()
+    return export_main(list(argv))
+
+
+def new(argv: Sequence[str]) -> int:
+    """Write a method or a task of your own that runs, to begin with."""
+    from lm_eval_rag.new import new_main
+
+    return new_main(list(argv))
+
+
+def describe(argv: Sequence[str]) -> int:
+    """Say what a model, metric, task or retriever is, and its arguments."""
+    from lm_eval_rag.describe import describe_main
+
+    return describe_main(list(argv))
+
+
 def doctor(argv: Sequence[str]) -> int:
     """Say what is loaded and from where, what the extras give, where data lies, and what is wrong."""
     from lm_eval_rag.doctor import doctor_main
@@ -253,5 +276,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "board": board,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
+    "export": export,
+    "new": new,
+    "describe": describe,
     "doctor": doctor,
 }
