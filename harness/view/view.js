@@ -1,0 +1,302 @@
+// The page of `lm-eval-rag view`. The index holds what the list and the filters need. A chunk holds whole questions, one
+// per line, and is opened when one of them is shown or searched. The state is in the address (#id=...&outcome=...), so
+// every view is a link. Texts of a run are set as text only, never as HTML.
+
+const PER_PAGE = 50; // questions on a page of the list
+const KEPT = 150e6; // characters of opened chunks that are kept for the next search
+const RIGHT_FROM = 0.5; // a score of this or more is right (less, for a metric where lower is better)
+const app = document.getElementById("app");
+const opened = new Map(); // number of a chunk -> its text
+const search = { query: null, found: null, done: 0 }; // found: places of rows, null without a query
+let index, starts, state, drawnQuestion;
+
+// --- Elements, data
+
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+async function unpack(id) {
+  const binary = atob(document.getElementById(id).textContent);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function chunkText(number) {
+  if (!opened.has(number)) {
+    const text = await unpack(`chunk-${number}`);
+    let kept = text.length;
+    for (const other of opened.values()) kept += other.length;
+    for (const [oldest, other] of opened) {
+      if (kept <= KEPT) break;
+      opened.delete(oldest);
+      kept -= other.length;
+    }
+    opened.set(number, text);
+  }
+  return opened.get(number);
+}
+
+async function wholeOf(place) {
+  const number = starts.findLastIndex((start) => start <= place);
+  return JSON.parse((await chunkText(number)).split("\n")[place - starts[number]]);
+}
+
+// --- State
+
+function readState() {
+  const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const runs = (given.runs || "").split(",").map(Number).filter((run) => given.runs && run in index.runs);
+  const metric = Math.max(0, index.metrics.findIndex((one) => one.name === given.metric));
+  const page = Math.max(0, Math.floor(Number(given.page) || 0));
+  state = { q: "", task: "", outcome: "", class: "", slice: "", id: "", of: "", ...given, metric, page };
+  state.runs = runs.length ? [...new Set(runs)] : index.runs.map((_, run) => run);
+}
+
+function address(changes) {
+  const next = { ...state, ...changes };
+  const all = next.runs.length === index.runs.length;
+  const metric = next.metric ? index.metrics[next.metric].name : "";
+  const values = { ...next, metric, page: next.page || "", runs: all ? "" : next.runs.join(",") };
+  return "#" + new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ""));
+}
+
+function change(changes) {
+  history.replaceState(null, "", address({ page: 0, ...changes }));
+  readState();
+  draw();
+}
+
+function linkTo(place) {
+  const row = index.rows[place];
+  return address({ id: row.id, of: severalTasks() ? row.task : "" });
+}
+
+function severalTasks() {
+  return new Set(index.rows.map((row) => row.task)).size > 1;
+}
+
+// --- Filters
+
+function outcomeOf(row, run) {
+  const score = row.runs[run]?.scores[state.metric];
+  if (!row.runs[run]) return "not asked";
+  if (score === null || score === undefined) return "unscored";
+  return score >= RIGHT_FROM === index.metrics[state.metric].higher ? "right" : "wrong";
+}
+
+function outcomeOptions() {
+  const single = state.runs.length === 1;
+  const options = [["", "all answers"], ["wrong", single ? "wrong" : "wrong in some run"]];
+  if (single) return [...options, ["right", "right"], ["unscored", "unscored"]];
+  options.push(["all-wrong", "wrong in every run"], ["right", "right in every run"], ["differ", "right in some, wrong in others"]);
+  for (const run of state.runs) options.push([`only-right-${run}`, `only ${index.runs[run]} is right`]);
+  for (const run of state.runs) options.push([`only-wrong-${run}`, `only ${index.runs[run]} is wrong`]);
+  return [...options, ["unscored", "unscored in some run"]];
+}
+
+const OUTCOMES = {
+  wrong: (outcomes) => outcomes.includes("wrong"),
+  "all-wrong": (outcomes) => outcomes.every((one) => one === "wrong"),
+  right: (outcomes) => outcomes.every((one) => one === "right"),
+  differ: (outcomes) => outcomes.includes("right") && outcomes.includes("wrong"),
+  unscored: (outcomes) => outcomes.includes("unscored"),
+};
+
+function hasOutcome(row) {
+  const [, only, run] = /^only-(right|wrong)-(\d+)$/.exec(state.outcome) || [];
+  if (!only) {
+    const outcomes = state.runs.map((one) => outcomeOf(row, one)).filter((one) => one !== "not asked");
+    return !(state.outcome in OUTCOMES) || OUTCOMES[state.outcome](outcomes);
+  }
+  const others = state.runs.filter((one) => one !== Number(run));
+  const opposite = only === "right" ? "wrong" : "right";
+  return outcomeOf(row, Number(run)) === only && others.every((one) => outcomeOf(row, one) === opposite);
+}
+
+function passes(row, place) {
+  const [key, value] = state.slice.split(/=(.*)/s);
+  return (
+    (!search.found || search.found.has(place)) &&
+    (!state.task || row.task === state.task) &&
+    (!state.slice || row.slices[key] === value) &&
+    (!state.class || state.runs.some((run) => row.runs[run]?.classes.includes(state.class))) &&
+    hasOutcome(row)
+  );
+}
+
+function countsOf(valuesOf) {
+  const counts = new Map();
+  for (const row of index.rows) for (const value of new Set(valuesOf(row))) counts.set(value, (counts.get(value) || 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+function choice(label, name, options, groups = []) {
+  const option = ([value, text]) => make("option", { value, selected: state[name] === value ? "" : null }, text);
+  const parts = groups.map(([title, members]) => make("optgroup", { label: title }, members.map(option)));
+  const select = make("select", { onchange: (event) => change({ [name]: event.target.value }) }, options.map(option), parts);
+  return make("label", {}, label, select);
+}
+
+function counted(label, name, all, counts) {
+  return counts.length > 0 && choice(label, name, [["", all], ...counts.map(([value, n]) => [value, `${value} (${n})`])]);
+}
+
+function sliceChoice() {
+  const keys = countsOf((row) => Object.keys(row.slices)).map(([key]) => key);
+  const groups = keys.map((key) => [key, countsOf((row) => (key in row.slices ? [row.slices[key]] : []))]);
+  const parts = groups.map(([key, counts]) => [key, counts.map(([value, n]) => [`${key}=${value}`, `${value} (${n})`])]);
+  return keys.length > 0 && choice("Slice", "slice", [["", "all slices"]], parts);
+}
+
+function metricChoice() {
+  const options = index.metrics.map((one, place) => make("option", { value: place, selected: state.metric === place ? "" : null }, one.name));
+  return make("label", {}, "Right or wrong by", make("select", { onchange: (event) => change({ metric: Number(event.target.value) }) }, options));
+}
+
+function runBox(run) {
+  const toggle = () => {
+    const runs = index.runs.map((_, one) => one).filter((one) => state.runs.includes(one) !== (one === run));
+    change({ runs: runs.length ? runs : [run], outcome: "" });
+  };
+  const box = make("input", { type: "checkbox", checked: state.runs.includes(run) ? "" : null, onchange: toggle });
+  return make("label", {}, box, index.runs[run]);
+}
+
+function drawFilters() {
+  const focused = document.activeElement?.closest(".filters") ? [...document.querySelectorAll(".filters :is(input, select, button)")].indexOf(document.activeElement) : -1;
+  const text = make("input", { type: "search", value: state.q, placeholder: 'words, or "a phrase"', oninput: typed });
+  const runs = index.runs.length > 1 && make("fieldset", {}, make("legend", {}, "Runs"), make("div", {}, index.runs.map((_, run) => runBox(run))));
+  const form = document.querySelector(".filters");
+  form.replaceChildren(
+    make("label", { class: "search" }, "Search in everything", text),
+    choice("Answers", "outcome", outcomeOptions()), metricChoice(),
+    counted("Class", "class", "all classes", countsOf((row) => row.runs.flatMap((one) => one?.classes || []))) || "",
+    sliceChoice() || "",
+    (severalTasks() && counted("Task", "task", "all tasks", countsOf((row) => [row.task]))) || "",
+    runs || "",
+    make("button", { type: "button", onclick: () => change({ q: "", task: "", outcome: "", class: "", slice: "", runs: index.runs.map((_, run) => run) }) }, "Reset"),
+  );
+  if (focused >= 0) form.querySelectorAll("input, select, button")[focused]?.focus();
+}
+
+// --- Search
+
+let typing;
+function typed(event) {
+  clearTimeout(typing);
+  const q = event.target.value;
+  typing = setTimeout(() => { history.replaceState(null, "", address({ q, page: 0 })); readState(); drawList(); }, 150);
+}
+
+function termsOf(query) {
+  return [...query.toLowerCase().matchAll(/"([^"]+)"|(\S+)/g)].map(([, phrase, word]) => phrase || word);
+}
+
+function textOf(value) {
+  if (value === null || typeof value !== "object") return String(value ?? "").toLowerCase();
+  return Object.values(value).map(textOf).join("\n");
+}
+
+// A line without the terms has no value with them; the values are read only where the line has all terms.
+function linesWith(text, terms) {
+  const written = terms.map((term) => JSON.stringify(term).slice(1, -1));
+  const has = (line) => written.every((term) => line.includes(term));
+  const lower = text.toLowerCase();
+  if (!has(lower)) return [];
+  const lines = lower.split("\n");
+  const whole = text.split("\n");
+  const places = [...lines.keys()].filter((place) => has(lines[place]));
+  return places.filter((place) => { const values = textOf(JSON.parse(whole[place])); return terms.every((term) => values.includes(term)); });
+}
+
+async function find(query) {
+  const terms = termsOf(query);
+  Object.assign(search, { query, found: terms.length ? new Set() : null, done: 0 });
+  let drawn = performance.now();
+  for (let number = 0; terms.length && number < starts.length; number++) {
+    const text = await chunkText(number);
+    if (search.query !== query) return;
+    for (const line of linesWith(text, terms)) search.found.add(starts[number] + line);
+    search.done = number + 1;
+    if (performance.now() - drawn > 100) {
+      drawList();
+      await new Promise((go) => setTimeout(go)); // let the browser paint and take input
+      drawn = performance.now();
+    }
+  }
+  search.done = starts.length;
+  drawList();
+}
+
+// --- List
+
+function drawList() {
+  if (search.query !== state.q) { find(state.q); if (state.q) return; }
+  const places = [...index.rows.keys()].filter((place) => passes(index.rows[place], place));
+  const pages = Math.max(1, Math.ceil(places.length / PER_PAGE));
+  const page = Math.min(state.page, pages - 1);
+  const panes = document.querySelector(".panes");
+  const inside = panes.querySelector(".list").contains(document.activeElement);
+  const shown = currentPlace(places);
+  const running = search.found && search.done < starts.length ? `, searching: ${Math.floor((100 * search.done) / starts.length)} %` : "";
+  document.getElementById("count").textContent = `${places.length.toLocaleString("en")} of ${index.rows.length.toLocaleString("en")} questions${running}`;
+  const turn = (to, text) => make("button", { type: "button", disabled: to < 0 || to >= pages ? "" : null, onclick: () => { change({ page: to }); panes.querySelector(".list").scrollTop = 0; } }, text);
+  document.getElementById("rows").replaceChildren(...places.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map((place) => listRow(place, place === shown)));
+  document.getElementById("pages").replaceChildren(...(pages > 1 ? [turn(page - 1, "Previous page"), make("span", { class: "grow soft" }, `${page + 1} of ${pages}`), turn(page + 1, "Next page")] : []));
+  if (inside) panes.querySelector("[aria-current]")?.focus({ preventScroll: true });
+  drawQuestion(shown, places);
+}
+
+function listRow(place, current) {
+  const row = index.rows[place];
+  const marks = state.runs.map((run) => badgeOf(row, run, state.runs.length > 1 ? `${index.runs[run]}: ` : ""));
+  const text = make("span", { class: "text" }, row.question);
+  return make("li", {}, make("a", { href: linkTo(place), "aria-current": current ? "true" : null }, text, make("span", { class: "marks" }, make("small", {}, row.id), marks)));
+}
+
+function badgeOf(row, run, before = "") {
+  const outcome = outcomeOf(row, run);
+  return make("span", { class: `badge ${outcome}` }, `${before}${outcome}`);
+}
+
+function currentPlace(places) {
+  const place = state.id ? index.rows.findIndex((row) => row.id === state.id && (!state.of || row.task === state.of)) : -1;
+  const wide = !matchMedia("(max-width: 760px)").matches;
+  return place >= 0 ? place : wide && places.length ? places[0] : null;
+}
+
+// --- Start
+
+function draw() {
+  drawFilters();
+  drawList();
+}
+
+async function start() {
+  const read = unpack("index");
+  index = JSON.parse(await read);
+  let start = 0;
+  starts = index.chunks.map((lines) => (start += lines) - lines);
+  readState();
+  app.replaceChildren(
+    make("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }),
+    make("div", { class: "panes" },
+      make("nav", { class: "list", id: "questions", "aria-label": "Questions" }, make("p", { id: "count", class: "soft", role: "status" }), make("ol", { id: "rows" }), make("div", { id: "pages", class: "pages" })),
+      make("article", { class: "question", "aria-label": "Question" })));
+  addEventListener("hashchange", () => { readState(); draw(); });
+  if (document.readyState === "loading") await new Promise((ready) => addEventListener("DOMContentLoaded", ready));
+  draw();
+  app.setAttribute("aria-busy", "false");
+}
+
+start().catch((error) => {
+  app.replaceChildren(make("p", { role: "alert" }, `The page could not be opened: ${error.message}. It needs a browser of 2023 or later.`));
+});
