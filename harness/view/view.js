@@ -8,6 +8,7 @@ const RIGHT_FROM = 0.5; // a score of this or more is right (less, for a metric 
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> its text
 const search = { query: null, found: null, done: 0 }; // found: places of rows, null without a query
+const parsed = new Promise((ready) => addEventListener("DOMContentLoaded", ready)); // all chunks are there
 let index, starts, state, drawnQuestion;
 
 // --- Elements, data
@@ -31,6 +32,7 @@ async function unpack(id) {
 
 async function chunkText(number) {
   if (!opened.has(number)) {
+    await parsed;
     const text = await unpack(`chunk-${number}`);
     let kept = text.length;
     for (const other of opened.values()) kept += other.length;
@@ -281,8 +283,7 @@ function draw() {
 }
 
 async function start() {
-  const read = unpack("index");
-  index = JSON.parse(await read);
+  index = JSON.parse(await unpack("index"));
   let start = 0;
   starts = index.chunks.map((lines) => (start += lines) - lines);
   readState();
@@ -292,7 +293,6 @@ async function start() {
       make("nav", { class: "list", id: "questions", "aria-label": "Questions" }, make("p", { id: "count", class: "soft", role: "status" }), make("ol", { id: "rows" }), make("div", { id: "pages", class: "pages" })),
       make("article", { class: "question", "aria-label": "Question" })));
   addEventListener("hashchange", () => { readState(); draw(); });
-  if (document.readyState === "loading") await new Promise((ready) => addEventListener("DOMContentLoaded", ready));
   draw();
   app.setAttribute("aria-busy", "false");
 }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.report.content import HEADLINE, Comparison, TaskReport, build
 from lm_eval_rag.harness.report.mistakes import CLASSES
 from lm_eval_rag.harness.report.report_text import cell
@@ -47,14 +48,16 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
     tasks = {name: [view for view in views if view.run.task == name] for name in dict.fromkeys(r.task for r in runs)}
     by_task = [sorted(own, key=lambda view: labels.index(view.run.label)) for own in tasks.values()]
     metrics = outcome_metrics(runs)
-    packed = list(chunks(whole(own, id_) for own in by_task for id_ in question_ids(own)))
+    questions = [(own, id_) for own in by_task for id_ in question_ids(own)]
+    with Meter("page", len(questions), "questions") as meter:
+        packed = list(chunks(_counted((whole(own, id_) for own, id_ in questions), meter)))
     index = {
         "runs": labels,
         "traced": [any(view.steps for view in views if view.run.label == label) for label in labels],
         "metrics": [{"name": name, "higher": _higher(name)} for name in metrics],
         "classes": list(CLASSES),
         "chunks": [chunk.lines for chunk in packed],
-        "rows": [row(own, id_, metrics) for own in by_task for id_ in question_ids(own)],
+        "rows": [row(own, id_, metrics) for own, id_ in questions],
     }
     script, style = "".join(map(_file, SCRIPTS)), _file("view.css")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_file("view.html.jinja"))
@@ -71,6 +74,12 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
         style_hash=_hash(style),
         made=f"{datetime.now():%Y-%m-%d %H:%M}",
     )
+
+
+def _counted(values: Iterable[Any], meter: Meter) -> Iterator[Any]:
+    for value in values:
+        yield value
+        meter.update()
 
 
 def _chosen(runs: Sequence[TaskRun], task: str | None) -> list[TaskRun]:

@@ -16,17 +16,18 @@ async function drawQuestion(place, places) {
     if (drawnQuestion !== key) return;
     pane.replaceChildren(make("div", { class: "bar" }), ...questionParts(whole, index.rows[place]));
     pane.dataset.id = whole.id;
-    if (state.id && matchMedia("(max-width: 760px)").matches) scrollTo(0, document.querySelector(".panes").offsetTop);
+    if (state.id && matchMedia("(max-width: 760px)").matches) scrollTo(0, 0);
   }
   pane.querySelector(".bar")?.replaceChildren(...barParts(place, places));
 }
 
 function barParts(place, places) {
   const at = places.indexOf(place);
-  const step = (to, text) => make("button", { type: "button", disabled: at < 0 || !(to in places) ? "" : null, onclick: () => { location.hash = address({ ...idOf(places[to]), page: Math.floor(to / PER_PAGE) }); } }, text);
+  const step = (to, text) => make("button", { type: "button", disabled: to in places ? null : "", onclick: () => { location.hash = address({ ...idOf(places[to]), page: Math.floor(to / PER_PAGE) }); } }, text);
   const idOf = (one) => ({ id: index.rows[one].id, of: severalTasks() ? index.rows[one].task : "" });
   const back = make("button", { type: "button", class: "back", onclick: () => { location.hash = address({ id: "", of: "" }) ; } }, "All questions");
-  return [back, step(at - 1, "Previous"), step(at + 1, "Next"), make("span", { class: "grow" }), make("a", { href: linkTo(place) }, "Link to this question")];
+  const outside = at < 0 && make("span", { class: "soft" }, "This question does not pass the filters.");
+  return [back, step(at - 1, "Previous"), step(at + 1, "Next"), outside || "", make("span", { class: "grow" }), make("a", { href: linkTo(place) }, "Link to this question")];
 }
 
 function questionParts(whole, row) {
@@ -37,24 +38,35 @@ function questionParts(whole, row) {
     make("p", { class: "golds" }, whole.golds.length === 1 ? "Gold answer: " : "Gold answers: ", golds.length ? golds : "none"),
     make("p", { class: "soft" }, severalTasks() ? `${row.task}, ` : "", `id ${whole.id}`),
     fields.length > 0 && folded(`Fields of the question (${fields.length})`, pairs(fields)),
+    overview(whole, row),
     changed(whole),
     make("div", { class: "columns" }, state.runs.filter((run) => whole.runs[run]).map((run) => runPart(whole, row, run))),
   ].filter(Boolean);
+}
+
+// The answers in one list, for narrow screens, where the runs are below each other.
+function overview(whole, row) {
+  const answers = state.runs.filter((run) => whole.runs[run]).map((run) => [make("b", {}, index.runs[run]), ": ", whole.runs[run].answer || "(empty answer)", " ", badgeOf(row, run)]);
+  return answers.length > 1 && make("ul", { class: "overview" }, answers.map((parts) => make("li", {}, parts)));
 }
 
 // What differs between the passages of the runs that are shown.
 function changed(whole) {
   const runs = state.runs.filter((run) => whole.runs[run]?.passages);
   if (runs.length < 2) return null;
-  const sets = runs.map((run) => new Set(whole.runs[run].passages.map((passage) => passage.id)));
-  const common = [...sets[0]].filter((id) => sets.every((set) => set.has(id))).length;
-  const only = runs.map((run, i) => `only in ${index.runs[run]}: ${[...sets[i]].filter((id) => isOnly(whole, run, id)).length}`);
+  const common = whole.runs[runs[0]].passages.filter((one) => runs.every((run) => hasPassage(whole.runs[run], one))).length;
+  const only = runs.map((run) => `only in ${index.runs[run]}: ${whole.runs[run].passages.filter((one) => isOnly(whole, run, one)).length}`);
   return make("p", { class: "soft" }, `Passages in all of these runs: ${common}; ${only.join("; ")}.`);
 }
 
-function isOnly(whole, run, id) {
+// Methods may cut one page differently, so that a passage is the same only if id and text are.
+function hasPassage(own, passage) {
+  return own.passages.some((one) => one.id === passage.id && one.text === passage.text);
+}
+
+function isOnly(whole, run, passage) {
   const others = state.runs.filter((other) => other !== run && whole.runs[other]?.passages);
-  return others.length > 0 && others.every((other) => whole.runs[other].passages.every((passage) => passage.id !== id));
+  return others.length > 0 && !others.some((other) => hasPassage(whole.runs[other], passage));
 }
 
 function runPart(whole, row, run) {
@@ -65,7 +77,7 @@ function runPart(whole, row, run) {
     make("p", { class: "answer" }, own.answer ? marked(own.answer, whole.golds) : make("span", { class: "soft" }, "(empty answer)")),
     own.failure && make("p", {}, make("b", {}, "Failed: "), own.failure),
     scoreParts(whole, run),
-    own.judge && folded(`Judge: ${own.judge.rule}${own.judge.correct === null ? ", no verdict" : `, ${own.judge.correct}`}`, pairs(Object.entries(own.judge).map(plain))),
+    own.judge && folded(`Judge: ${own.judge.correct === null ? "no verdict" : `correct ${own.judge.correct}`} (${own.judge.rule})`, pairs(Object.entries(own.judge).map(plain))),
     Object.entries(own.notes).map(([name, value]) => folded(name, make("pre", {}, marked(plain([name, value])[1])))),
     own.rules && rulesPart(own.rules), own.passages && passagesPart(whole, run), stepsPart(own, run), costPart(own.costs));
 }
@@ -94,7 +106,7 @@ function passagePart(whole, run, passage, rank) {
   const text = whole.texts[passage.text];
   const head = [make("b", {}, `${rank}.`), make("span", {}, passage.id), passage.score !== null && make("span", {}, `score ${shortNumber(passage.score)}`)];
   if (passage.gold) head.push(make("span", { class: "badge gold" }, "states a gold answer"));
-  if (isOnly(whole, run, passage.id)) head.push(make("span", { class: "badge" }, "only here"));
+  if (isOnly(whole, run, passage)) head.push(make("span", { class: "badge" }, "only here"));
   const body = make("div", { class: text.length > LONG ? "body cut" : "body" }, marked(text, passage.gold ? whole.golds : []));
   const more = make("button", { type: "button", class: "link", onclick: () => { body.classList.remove("cut"); more.remove(); } }, "Show all of it");
   const title = [passage.title, passage.source].filter(Boolean).join(" · ");
@@ -111,7 +123,7 @@ function stepsPart(own, run) {
 }
 
 function stepNumbers(step) {
-  const numbers = [step.found !== undefined && `${step.found} passages`, step.prompt_tokens && `${step.prompt_tokens} + ${step.completion_tokens || 0} tokens`, step.seconds && `${shortNumber(step.seconds)} s`];
+  const numbers = [step.found !== undefined && `${step.found} passages`, step.prompt_tokens && `${step.prompt_tokens} + ${step.completion_tokens || 0} tokens`, step.seconds && duration(step.seconds)];
   return [...numbers, ...(step.finishes || []).filter((finish) => finish && finish !== "stop"), step.journalled && "from the journal"].filter(Boolean).join(", ");
 }
 
@@ -123,7 +135,7 @@ function stepBody(step) {
 
 function costPart(costs) {
   const entries = Object.entries(costs);
-  return entries.length > 0 && folded("Cost", pairs(entries.map(([name, value]) => [name.replaceAll("_", " "), shortNumber(value)])));
+  return entries.length > 0 && folded("Cost", pairs(entries.map(([name, value]) => [name.replaceAll("_", " "), name === "seconds" ? duration(value) : shortNumber(value)])));
 }
 
 // --- Small parts
@@ -142,6 +154,10 @@ function plain([name, value]) {
 
 function shortNumber(value) {
   return typeof value === "number" ? String(Number(value.toPrecision(4))) : String(value);
+}
+
+function duration(seconds) {
+  return seconds < 0.1 ? `${Number((1000 * seconds).toPrecision(2))} ms` : `${Number(seconds.toPrecision(3))} s`;
 }
 
 // A text in which golds (whole words) and search terms are marked: nodes and strings, never HTML.
