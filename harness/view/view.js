@@ -3,13 +3,14 @@
 // every view is a link. Texts of a run are set as text only, never as HTML.
 
 const PER_PAGE = 50; // questions on a page of the list
-const KEPT = 150e6; // characters of opened chunks that are kept for the next search
+const KEPT = 300e6; // characters of searchable texts that are kept for the next search
 const RIGHT_FROM = 0.5; // a score of this or more is right (less, for a metric where lower is better)
 const app = document.getElementById("app");
-const opened = new Map(); // number of a chunk -> its text
+const searchable = new Map(); // number of a chunk -> its lines in lower case, without keys
 const search = { query: null, found: null, done: 0 }; // found: places of rows, null without a query
 const parsed = new Promise((ready) => addEventListener("DOMContentLoaded", ready)); // all chunks are there
-let index, starts, state, drawnQuestion;
+let index, counts, starts, state, drawnQuestion;
+let lastChunk = {}, kept = 0;
 
 // --- Elements, data
 
@@ -24,26 +25,15 @@ function make(tag, attributes = {}, ...children) {
 }
 
 async function unpack(id) {
-  const binary = atob(document.getElementById(id).textContent);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  const text = document.getElementById(id).textContent;
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
 
 async function chunkText(number) {
-  if (!opened.has(number)) {
-    await parsed;
-    const text = await unpack(`chunk-${number}`);
-    let kept = text.length;
-    for (const other of opened.values()) kept += other.length;
-    for (const [oldest, other] of opened) {
-      if (kept <= KEPT) break;
-      opened.delete(oldest);
-      kept -= other.length;
-    }
-    opened.set(number, text);
-  }
-  return opened.get(number);
+  await parsed;
+  if (lastChunk.number !== number) lastChunk = { number, text: await unpack(`chunk-${number}`) };
+  return lastChunk.text;
 }
 
 async function wholeOf(place) {
@@ -82,7 +72,7 @@ function linkTo(place) {
 }
 
 function severalTasks() {
-  return new Set(index.rows.map((row) => row.task)).size > 1;
+  return counts.tasks.length > 1;
 }
 
 // --- Filters
@@ -135,9 +125,9 @@ function passes(row, place) {
 }
 
 function countsOf(valuesOf) {
-  const counts = new Map();
-  for (const row of index.rows) for (const value of new Set(valuesOf(row))) counts.set(value, (counts.get(value) || 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]);
+  const numbers = new Map();
+  for (const row of index.rows) for (const value of new Set(valuesOf(row))) numbers.set(value, (numbers.get(value) || 0) + 1);
+  return [...numbers].sort((a, b) => b[1] - a[1]);
 }
 
 function choice(label, name, options, groups = []) {
@@ -147,15 +137,23 @@ function choice(label, name, options, groups = []) {
   return make("label", {}, label, select);
 }
 
-function counted(label, name, all, counts) {
-  return counts.length > 0 && choice(label, name, [["", all], ...counts.map(([value, n]) => [value, `${value} (${n})`])]);
+function valueChoice(label, name, all, values) {
+  return values.length > 0 && choice(label, name, [["", all], ...values.map(([value, n]) => [value, `${value} (${n})`])]);
+}
+
+// The values of the filters never change, so they are counted once.
+function countFilters() {
+  const keys = countsOf((row) => Object.keys(row.slices)).map(([key]) => key);
+  return {
+    slices: keys.map((key) => [key, countsOf((row) => (key in row.slices ? [row.slices[key]] : []))]),
+    classes: countsOf((row) => row.runs.flatMap((one) => one?.classes || [])),
+    tasks: countsOf((row) => [row.task]),
+  };
 }
 
 function sliceChoice() {
-  const keys = countsOf((row) => Object.keys(row.slices)).map(([key]) => key);
-  const groups = keys.map((key) => [key, countsOf((row) => (key in row.slices ? [row.slices[key]] : []))]);
-  const parts = groups.map(([key, counts]) => [key, counts.map(([value, n]) => [`${key}=${value}`, `${value} (${n})`])]);
-  return keys.length > 0 && choice("Slice", "slice", [["", "all slices"]], parts);
+  const groups = counts.slices.map(([key, values]) => [key, values.map(([value, n]) => [`${key}=${value}`, `${value} (${n})`])]);
+  return groups.length > 0 && choice("Slice", "slice", [["", "all slices"]], groups);
 }
 
 function metricChoice() {
@@ -180,9 +178,9 @@ function drawFilters() {
   form.replaceChildren(
     make("label", { class: "search" }, "Search in everything", text),
     choice("Answers", "outcome", outcomeOptions()), metricChoice(),
-    counted("Class", "class", "all classes", countsOf((row) => row.runs.flatMap((one) => one?.classes || []))) || "",
+    valueChoice("Class", "class", "all classes", counts.classes) || "",
     sliceChoice() || "",
-    (severalTasks() && counted("Task", "task", "all tasks", countsOf((row) => [row.task]))) || "",
+    (severalTasks() && valueChoice("Task", "task", "all tasks", counts.tasks)) || "",
     runs || "",
     make("button", { type: "button", onclick: () => change({ q: "", task: "", outcome: "", class: "", slice: "", runs: index.runs.map((_, run) => run) }) }, "Reset"),
   );
@@ -202,21 +200,19 @@ function termsOf(query) {
   return [...query.toLowerCase().matchAll(/"([^"]+)"|(\S+)/g)].map(([, phrase, word]) => phrase || word);
 }
 
-function textOf(value) {
-  if (value === null || typeof value !== "object") return String(value ?? "").toLowerCase();
-  return Object.values(value).map(textOf).join("\n");
+// A quotation mark within a value is written \", so only keys look like "key":.
+async function searchableText(number) {
+  if (searchable.has(number)) return searchable.get(number);
+  await parsed;
+  const text = (await unpack(`chunk-${number}`)).replace(/"\w+":/g, "").toLowerCase();
+  if ((kept += text.length) <= KEPT) searchable.set(number, text);
+  return text;
 }
 
-// A line without the terms has no value with them; the values are read only where the line has all terms.
 function linesWith(text, terms) {
-  const written = terms.map((term) => JSON.stringify(term).slice(1, -1));
+  const written = terms.map((term) => JSON.stringify(term).slice(1, -1)); // as in the lines
   const has = (line) => written.every((term) => line.includes(term));
-  const lower = text.toLowerCase();
-  if (!has(lower)) return [];
-  const lines = lower.split("\n");
-  const whole = text.split("\n");
-  const places = [...lines.keys()].filter((place) => has(lines[place]));
-  return places.filter((place) => { const values = textOf(JSON.parse(whole[place])); return terms.every((term) => values.includes(term)); });
+  return has(text) ? [...text.split("\n").entries()].filter(([, line]) => has(line)).map(([place]) => place) : [];
 }
 
 async function find(query) {
@@ -224,11 +220,11 @@ async function find(query) {
   Object.assign(search, { query, found: terms.length ? new Set() : null, done: 0 });
   let drawn = performance.now();
   for (let number = 0; terms.length && number < starts.length; number++) {
-    const text = await chunkText(number);
+    const text = await searchableText(number);
     if (search.query !== query) return;
     for (const line of linesWith(text, terms)) search.found.add(starts[number] + line);
     search.done = number + 1;
-    if (performance.now() - drawn > 100) {
+    if (performance.now() - drawn > 300) {
       drawList();
       await new Promise((go) => setTimeout(go)); // let the browser paint and take input
       drawn = performance.now();
@@ -286,6 +282,7 @@ async function start() {
   index = JSON.parse(await unpack("index"));
   let start = 0;
   starts = index.chunks.map((lines) => (start += lines) - lines);
+  counts = countFilters();
   readState();
   app.replaceChildren(
     make("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }),

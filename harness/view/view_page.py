@@ -17,11 +17,10 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.report.content import HEADLINE, Comparison, TaskReport, build
-from lm_eval_rag.harness.report.mistakes import CLASSES
 from lm_eval_rag.harness.report.report_text import cell
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.harness.view.view_chunks import chunks, line_of, pack
+from lm_eval_rag.harness.view.view_chunks import Chunk, chunks, line_of, pack
 from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, whole
 
 SIGNIFICANT = 0.05
@@ -43,27 +42,12 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
 
     runs = _chosen(runs, task)
     reports = build(runs, seed=seed)
-    labels = list(dict.fromkeys(run.label for run in runs))
-    views = read_views(runs)
-    tasks = {name: [view for view in views if view.run.task == name] for name in dict.fromkeys(r.task for r in runs)}
-    by_task = [sorted(own, key=lambda view: labels.index(view.run.label)) for own in tasks.values()]
-    metrics = outcome_metrics(runs)
-    questions = [(own, id_) for own in by_task for id_ in question_ids(own)]
-    with Meter("page", len(questions), "questions") as meter:
-        packed = list(chunks(_counted((whole(own, id_) for own, id_ in questions), meter)))
-    index = {
-        "runs": labels,
-        "traced": [any(view.steps for view in views if view.run.label == label) for label in labels],
-        "metrics": [{"name": name, "higher": _higher(name)} for name in metrics],
-        "classes": list(CLASSES),
-        "chunks": [chunk.lines for chunk in packed],
-        "rows": [row(own, id_, metrics) for own, id_ in questions],
-    }
+    index, packed = _data(runs)
     script, style = "".join(map(_file, SCRIPTS)), _file("view.css")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_file("view.html.jinja"))
     return template.render(
-        title=f"{' and '.join(tasks)}: {', '.join(labels)}",
-        tasks=list(tasks),
+        tasks=[report.task for report in reports],
+        labels=index["runs"],
         summaries=[_summary(report) for report in reports],
         runs=[(run.label, run.task, str(run.path)) for run in runs],
         index=pack(line_of(index)),
@@ -74,6 +58,25 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
         style_hash=_hash(style),
         made=f"{datetime.now():%Y-%m-%d %H:%M}",
     )
+
+
+def _data(runs: Sequence[TaskRun]) -> tuple[dict[str, Any], list[Chunk]]:
+    """What the list and the filters need, and the chunks of the questions in the same order."""
+    labels = list(dict.fromkeys(run.label for run in runs))
+    views = sorted(read_views(runs), key=lambda view: labels.index(view.run.label))
+    tasks = [[view for view in views if view.run.task == task] for task in dict.fromkeys(run.task for run in runs)]
+    questions = [(own, id_) for own in tasks for id_ in question_ids(own)]
+    metrics = outcome_metrics(runs)
+    with Meter("page", len(questions), "questions") as meter:
+        packed = list(chunks(_counted((whole(own, id_) for own, id_ in questions), meter)))
+    index = {
+        "runs": labels,
+        "traced": [any(view.steps for view in views if view.run.label == label) for label in labels],
+        "metrics": [{"name": name, "higher": _higher(name)} for name in metrics],
+        "chunks": [chunk.lines for chunk in packed],
+        "rows": [row(own, id_, metrics) for own, id_ in questions],
+    }
+    return index, packed
 
 
 def _counted(values: Iterable[Any], meter: Meter) -> Iterator[Any]:

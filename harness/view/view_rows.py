@@ -108,7 +108,7 @@ def _classes_of(view: RunView, id_: str, sample: Mapping[str, Any]) -> Iterator[
 def _whole_of_run(view: RunView, id_: str, texts: dict[str, int]) -> dict[str, Any]:
     sample = view.run.questions[id_]
     record, steps = sample["doc"].get("_rag") or {}, view.steps.get(id_)
-    shown = {
+    shown: dict[str, Any] = {
         "answer": _answer(sample),
         "failure": record.get("failure"),
         "scores": {metric: values[id_] for metric, values in view.run.scores.items() if id_ in values},
@@ -119,8 +119,10 @@ def _whole_of_run(view: RunView, id_: str, texts: dict[str, int]) -> dict[str, A
         "notes": {name: record[name] for name in TEXTS if record.get(name)},
     }
     if steps is not None:
-        return {**shown, "steps": [_step(step) for step in steps]}
-    return {**shown, "prompt": record.get("prompt") if record else _context(sample), "replies": _replies(sample)}
+        shown["steps"] = [_step(step) for step in steps]
+    else:
+        shown |= {"prompt": record.get("prompt") if record else _context(sample), "replies": _replies(sample)}
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 def _passages(sample: Mapping[str, Any], record: Mapping[str, Any], texts: dict[str, int]) -> list[Any] | None:
