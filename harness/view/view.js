@@ -47,7 +47,7 @@ function readState() {
   const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const runs = (given.runs || "").split(",").map(Number).filter((run) => given.runs && run in index.runs);
   const metric = Math.max(0, index.metrics.findIndex((one) => one.name === given.metric));
-  const page = Math.max(0, Math.floor(Number(given.page) || 0));
+  const page = /^\d+$/.test(given.page) ? Number(given.page) : null; // null: the page with the shown question
   state = { q: "", task: "", outcome: "", class: "", slice: "", id: "", of: "", ...given, metric, page };
   state.runs = runs.length ? [...new Set(runs)] : index.runs.map((_, run) => run);
 }
@@ -56,14 +56,22 @@ function address(changes) {
   const next = { ...state, ...changes };
   const all = next.runs.length === index.runs.length;
   const metric = next.metric ? index.metrics[next.metric].name : "";
-  const values = { ...next, metric, page: next.page || "", runs: all ? "" : next.runs.join(",") };
+  const values = { ...next, metric, page: next.page ?? "", runs: all ? "" : next.runs.join(",") };
   return "#" + new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ""));
 }
 
+// A shown question that does not pass the new filters makes room for the first one that does.
 function change(changes) {
-  history.replaceState(null, "", address({ page: 0, ...changes }));
+  history.replaceState(null, "", address({ page: null, ...changes }));
+  readState();
+  const place = placeOf(state.id, state.of);
+  if (place >= 0 && !passes(index.rows[place], place)) history.replaceState(null, "", address({ id: "", of: "" }));
   readState();
   draw();
+}
+
+function placeOf(id, task) {
+  return id ? index.rows.findIndex((row) => row.id === id && (!task || row.task === task)) : -1;
 }
 
 function linkTo(place) {
@@ -193,7 +201,7 @@ let typing;
 function typed(event) {
   clearTimeout(typing);
   const q = event.target.value;
-  typing = setTimeout(() => { history.replaceState(null, "", address({ q, page: 0 })); readState(); drawList(); }, 150);
+  typing = setTimeout(() => { history.replaceState(null, "", address({ q, page: null, id: "", of: "" })); readState(); drawList(); }, 150);
 }
 
 function termsOf(query) {
@@ -240,10 +248,10 @@ function drawList() {
   if (search.query !== state.q) { find(state.q); if (state.q) return; }
   const places = [...index.rows.keys()].filter((place) => passes(index.rows[place], place));
   const pages = Math.max(1, Math.ceil(places.length / PER_PAGE));
-  const page = Math.min(state.page, pages - 1);
   const panes = document.querySelector(".panes");
   const inside = panes.querySelector(".list").contains(document.activeElement);
   const shown = currentPlace(places);
+  const page = Math.min(state.page ?? Math.max(0, Math.floor(places.indexOf(shown) / PER_PAGE)), pages - 1);
   const running = search.found && search.done < starts.length ? `, searching: ${Math.floor((100 * search.done) / starts.length)} %` : "";
   document.getElementById("count").textContent = `${places.length.toLocaleString("en")} of ${index.rows.length.toLocaleString("en")} questions${running}`;
   const turn = (to, text) => make("button", { type: "button", disabled: to < 0 || to >= pages ? "" : null, onclick: () => { change({ page: to }); panes.querySelector(".list").scrollTop = 0; } }, text);
@@ -266,7 +274,7 @@ function badgeOf(row, run, before = "") {
 }
 
 function currentPlace(places) {
-  const place = state.id ? index.rows.findIndex((row) => row.id === state.id && (!state.of || row.task === state.of)) : -1;
+  const place = placeOf(state.id, state.of);
   const wide = !matchMedia("(max-width: 760px)").matches;
   return place >= 0 ? place : wide && places.length ? places[0] : null;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.view.view_page import page_of
 from lm_eval_rag.harness.view.view_server import page_server, url_of
 
+log = logging.getLogger(__name__)
 DEFAULT = Path("view.html")
 
 
@@ -49,7 +51,7 @@ def view_main(argv: Sequence[str]) -> int:
     if options.serve:
         return _serve(page, options.port, options.open)
     if options.open and out is not None:
-        webbrowser.open(out.resolve().as_uri())
+        _open(out.resolve().as_uri())
     return 0
 
 
@@ -68,12 +70,17 @@ def _write(out: Path, page: str) -> None:
         raise kind(f"--out {out} cannot be written: {error.strerror}. Give a file in a folder of yours.") from None
 
 
+def _open(url: str) -> None:
+    if not webbrowser.open(url):
+        log.warning("There is no browser here. Open %s yourself.", url)
+
+
 def _serve(page: str, port: int, browser: bool) -> int:
     with page_server(page, port) as server:
         sys.stdout.write(f"{url_of(server)} (Ctrl-C ends it)\n")
         sys.stdout.flush()
         if browser:
-            webbrowser.open(url_of(server))
+            _open(url_of(server))
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -23,7 +23,7 @@ async function drawQuestion(place, places) {
 
 function barParts(place, places) {
   const at = places.indexOf(place);
-  const step = (to, text) => make("button", { type: "button", disabled: to in places ? null : "", onclick: () => { location.hash = address({ ...idOf(places[to]), page: Math.floor(to / PER_PAGE) }); } }, text);
+  const step = (to, text) => make("button", { type: "button", disabled: to in places ? null : "", onclick: () => { location.hash = address({ ...idOf(places[to]), page: null }); } }, text);
   const idOf = (one) => ({ id: index.rows[one].id, of: severalTasks() ? index.rows[one].task : "" });
   const back = make("button", { type: "button", class: "back", onclick: () => { location.hash = address({ id: "", of: "" }) ; } }, "All questions");
   const outside = at < 0 && make("span", { class: "soft" }, "This question does not pass the filters.");

@@ -283,10 +283,18 @@ def test_the_command_writes_the_page(runs: Path, tmp_path: Path, capsys: pytest.
 
 def test_open_opens_the_page(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
     monkeypatch.chdir(tmp_path)
     assert view_main([str(runs / "b"), "--open"]) == 0
     assert opened == [(tmp_path / "view.html").as_uri()] and (tmp_path / "view.html").is_file()
+
+
+def test_without_a_browser_it_names_the_page(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    assert view_main([str(runs / "b"), "--open", "--out", str(tmp_path / "page.html")]) == 0
+    assert f"Open {(tmp_path / 'page.html').as_uri()} yourself" in caplog.text
 
 
 def test_no_runs(tmp_path: Path) -> None:
@@ -364,7 +372,7 @@ def test_serve_ends_with_ctrl_c(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
-    monkeypatch.setattr("webbrowser.open", lambda url: print("opened", url))
+    monkeypatch.setattr("webbrowser.open", lambda url: print("opened", url) or True)
     assert view_main([str(runs / "b"), "--serve", "--open"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].endswith("(Ctrl-C ends it)") and said[1] == f"opened {said[0].split()[0]}"
