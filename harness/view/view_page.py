@@ -24,7 +24,7 @@ from lm_eval_rag.harness.view.view_chunks import Chunk, chunks, line_of, pack
 from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, whole
 
 SIGNIFICANT = 0.05
-SCRIPTS = ("view_question.js", "view.js")  # one script, in this order
+SCRIPTS = ("view_filters.js", "view_question.js", "view.js")  # one script, in this order
 
 
 def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> str:
