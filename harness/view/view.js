@@ -183,6 +183,14 @@ function listRow(place, current) {
   return make("li", {}, make("a", { href: linkTo(place), "aria-current": current ? "true" : null }, text, below));
 }
 
+// Bring the shown question into view within the list, without moving the page.
+function scrollList() {
+  const list = document.querySelector(".list");
+  const current = list.querySelector("[aria-current]");
+  const top = current ? current.getBoundingClientRect().top - list.getBoundingClientRect().top : 0;
+  if (top < 0 || top + (current?.offsetHeight ?? 0) > list.clientHeight) list.scrollTop += top - list.clientHeight / 3;
+}
+
 function badgeOf(row, run, before = "") {
   const outcome = outcomeOf(row, run);
   return make("span", { class: `badge ${outcome}` }, `${before}${outcome}`);

@@ -14,7 +14,8 @@ async function drawQuestion(place, places) {
     if (whole === null) pane.replaceChildren(make("p", { class: "soft" }, "No question passes these filters."));
     else pane.replaceChildren(make("div", { class: "bar" }), ...questionParts(whole, index.rows[place]));
     pane.dataset.id = whole?.id ?? "";
-    if (state.id && isNarrow()) scrollTo(0, 0);
+    if (isNarrow()) scrollTo(0, 0);
+    else scrollList();
   }
   pane.querySelector(".bar")?.replaceChildren(...barParts(place, places));
 }

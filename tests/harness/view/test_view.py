@@ -332,8 +332,18 @@ def test_several_tasks_of_one_run(make_run: Make, tmp_path: Path) -> None:
     assert len(questions) == 30 and index["runs"] == ["rule_vote"]
 
 
-@pytest.mark.parametrize(("out", "why"), [("", "it is a folder"), ("none/page.html", "there is no folder")])
+@pytest.mark.parametrize(
+    ("out", "why"),
+    [
+        ("", "it is a folder"),
+        ("none/page.html", "there is no folder"),
+        ("/proc/page.html", r"cannot be written: .*Give a file"),
+        ("/dev/full", "cannot be written: No space left"),
+    ],
+)
 def test_an_output_that_cannot_be_written(runs: Path, tmp_path: Path, out: str, why: str) -> None:
+    if out.startswith("/") and not Path("/dev/full").exists():
+        pytest.skip("needs Linux's /proc and /dev/full")
     with pytest.raises(UserError, match=why):
         view_main([str(runs / "b"), "--out", str(tmp_path / out)])
 
