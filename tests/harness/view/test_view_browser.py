@@ -39,6 +39,8 @@ def make_hostile(sample: dict[str, Any]) -> None:
     if (record := sample["doc"].get("_rag")) is not None:
         record["passages"][0].update(text=f"{HOSTILE} needle{sample['doc_id']}", id=HOSTILE)
         record["prompt"] = HOSTILE
+    else:
+        sample.update(filtered_resps=[HOSTILE], resps=[[HOSTILE]])
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,11 @@ def test_filters_search_and_links(page_and_samples: Made, tmp_path: Path) -> Non
     assert f'data-id="{wanted[2]}"' in dom and f"needle{place}" in dom
 
     assert "<title>ruleqa_i: standard_rag, hf</title>" in dom, "a hostile text ran as a script"
-    assert "<img" not in dom and unescape(dom.split("<h2>")[1].split("</h2>")[0]) == f"{HOSTILE} {place}"
+    assert (
+        "<img" not in dom
+        and dom.count("<script") == 0
+        and unescape(dom.split("<h2>")[1].split("</h2>")[0]) == f"{HOSTILE} {place}"
+    )
 
     found = shown(page, 'q="/script>" needle7', tmp_path)
     assert re.search(r'id="count"[^>]*>1 of 60 questions<', found) and 'data-id="q0007"' in found
