@@ -160,6 +160,13 @@ def report(argv: Sequence[str]) -> int:
     return report_main(list(argv), published=Path(str(files("lm_eval_rag.leaderboards") / "published")))
 
 
+def view(argv: Sequence[str]) -> int:
+    """Make one HTML page of runs: every question with passages, prompts, answers and scores."""
+    from lm_eval_rag.harness.view.view_cli import view_main
+
+    return view_main(list(argv))
+
+
 def rescore(argv: Sequence[str]) -> int:
     """Recompute every score of a run from its samples alone."""
     from lm_eval_rag.harness.report.report_cli import rescore_main
@@ -267,6 +274,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "build": build,
     "retrieve": retrieve,
     "report": report,
+    "view": view,
     "rescore": rescore,
     "train": train,
     "reproduce": reproduce,
