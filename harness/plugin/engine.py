@@ -18,8 +18,8 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
 from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.progress import Bar
-from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
-from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
+from lm_eval_rag.harness.core.types import Answer, Query, Rule, Trace
+from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work, ensure, work_of
@@ -107,7 +107,7 @@ def run(
     method: Callable[..., Any],
     questions: Iterable[str | Query],
     *,
-    corpus: Corpus | Iterable[Passage] | Iterable[str] | str | Path | None = None,
+    corpus: Any = None,
     rules: Iterable[Rule] | str = (),
     examples: Iterable[tuple[Query, str]] = (),
     generator: Generator | str | None = None,
@@ -123,7 +123,8 @@ def run(
     Args:
         method: A method's generator function.
         questions: Texts or queries.
-        corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
+        corpus: Documents: a corpus, passages, texts, dictionaries, frames, a folder, a file or ``hub:ORG/NAME``, as
+            :func:`lm_eval_rag.harness.documents.intake.read_documents` reads them.
         rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
         examples: (query, answer) pairs for ``shots=``.
         generator: A generator, or the name of one; None for the method's own (``rulerag_ft``), if it has one.
@@ -164,16 +165,6 @@ def run(
         return engine.run(bound, queries, decoding=decoding)
     finally:
         engine.journal.close()
-
-
-def as_corpus(given: Any, rules: Iterable[Rule] = (), examples: Iterable[tuple[Query, str]] = ()) -> Corpus | None:
-    """A corpus from whatever the user has: a corpus, passages, texts, or a JSON-lines file."""
-    if given is None or isinstance(given, Corpus):
-        return given
-    if isinstance(given, (str, Path)):
-        return corpus_from_jsonl(given, rules, examples)
-    passages = [p if isinstance(p, Passage) else Passage(f"d{i}", str(p)) for i, p in enumerate(given)]
-    return Corpus.of(passages, rules, examples)
 
 
 def as_generator(given: Generator | str | None) -> Generator | None:
