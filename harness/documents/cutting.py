@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
 from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.parts import part_id
 from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.harness.web.chunking import packed
 from lm_eval_rag.harness.web.sentences import plain_sentences
 
-PART = "#"  # between the id of a document and the number of its passage, from 0
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -37,15 +37,9 @@ def cut(document: Passage, tokens: int, overlap: int, title: str = "") -> list[P
         return [replace(document, text=head + document.text)]
     sentences = [part for sentence in plain_sentences(document.text) for part in _parts(sentence, tokens)]
     return [
-        replace(document, id=f"{document.id}{PART}{number}", text=head + text)
+        replace(document, id=part_id(document.id, number), text=head + text)
         for number, text in enumerate(packed(sentences, tokens, overlap))
     ]
-
-
-def document_of(passage: str) -> str:
-    """The id of the document that a passage's id belongs to; its own, if it was not cut."""
-    document, mark, number = passage.rpartition(PART)
-    return document if mark and number.isdigit() else passage
 
 
 def _parts(sentence: str, tokens: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +179,7 @@ def _of_item(item: Any, where: str, id: str) -> Read:
     fields = item if isinstance(item, Mapping) else foreign_fields(item)
     if fields is None:
         raise UserError(f"{where}: {_shown(item)} is no document. Give {ALLOWED}.")
-    (record,) = records([fields], "documents")
-    return document_of_record(replace(record, where=where), id)
+    return document_of_record(Record.of(where, fields), id)
 
 
 def document_of_record(record: Record, id: str) -> Read:

@@ -33,6 +33,11 @@ class Record:
     where: str
     fields: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, where: str, row: Mapping[Any, Any]) -> Record:
+        """A row whose blank cells, and pandas' NaN and NaT, count as empty."""
+        return cls(where, {str(name): None if _is_missing(value) else value for name, value in row.items()})
+
     def wrong(self, what: str) -> UserError:
         """An error about this row."""
         return UserError(f"{self.where}: {what}")
@@ -100,7 +105,7 @@ def records(source: Any, what: str) -> Iterator[Record]:
         where = f"{name}, row {number}"
         if not isinstance(row, Mapping):
             raise UserError(f"{where}: {_shown(row)} is not a row of named values. Give dictionaries.")
-        yield _record(where, row)
+        yield Record.of(where, row)
 
 
 def _rows(source: Any) -> Iterable[Any]:
@@ -152,7 +157,7 @@ def _separated(path: Path, separator: str) -> Iterator[Record]:
                     f"{separator!r} in double quotes."
                 )
             if any(map(str.strip, cells)):
-                yield _record(where, dict(zip(head, cells, strict=True)))
+                yield Record.of(where, dict(zip(head, cells, strict=True)))
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: {error}. Close every double quote.") from None
 
@@ -169,7 +174,7 @@ def _parquet(path: Path) -> Iterator[Record]:
             for batch in file.iter_batches():
                 for row in batch.to_pylist():
                     number += 1
-                    yield _record(f"{path}, row {number}", row)
+                    yield Record.of(f"{path}, row {number}", row)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path} is not a Parquet file, or it is truncated ({str(error).splitlines()[0]}).") from None
 
@@ -194,11 +199,7 @@ def _parsed(text: str, where: str, advice: str) -> Any:
 def _of_object(where: str, row: Any) -> Record:
     if not isinstance(row, dict):
         raise UserError(f"{where}: found {_shown(row)}. Give an object with named values.")
-    return _record(where, row)
-
-
-def _record(where: str, row: Mapping[Any, Any]) -> Record:
-    return Record(where, {str(name): None if _is_missing(value) else value for name, value in row.items()})
+    return Record.of(where, row)
 
 
 def _is_missing(value: Any) -> bool:

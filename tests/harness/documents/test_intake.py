@@ -11,8 +11,9 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.data.parts import document_of
 from lm_eval_rag.harness.documents import hub, text_files
-from lm_eval_rag.harness.documents.cutting import cut, document_of
+from lm_eval_rag.harness.documents.cutting import cut
 from lm_eval_rag.harness.documents.intake import as_corpus, read_documents
 from lm_eval_rag.harness.scoring.normalise import count_words
 
