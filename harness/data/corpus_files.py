@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ class CorpusFiles:
 
 def is_corpus(folder: Path) -> bool:
     """Whether a folder holds a corpus."""
-    return (folder / DOCUMENTS).is_file()
+    return os.path.isfile(folder / DOCUMENTS)  # False, not an error, for a text that is no path
 
 
 def read_files(folder: Path, columns: Sequence[str]) -> CorpusFiles:

@@ -8,6 +8,7 @@ other columns are the passages' metadata.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,14 +137,14 @@ def _documents(source: Any) -> Iterator[Read]:
 
 def _of_path(path: Path) -> Iterator[Read]:
     """The documents of a folder or a file; ids of files are their paths within the folder."""
-    if path.is_dir():
+    if os.path.isdir(path):  # False, not an error, for a long text that was taken for a path
         files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
-    elif path.is_file():
+    elif os.path.isfile(path):
         files = [path]
         if path.suffix.lower() not in KINDS.keys() | READERS.keys():
             raise UserError(f"{path} has an unknown ending. Give {ALLOWED}.")
     else:
-        raise UserError(f"{path} does not exist. Give {ALLOWED}.")
+        raise UserError(f"{_shown(path)} does not exist. Give {ALLOWED}.")
     root = path if path.is_dir() else path.parent
     with TextFiles() as reader:
         for file in files:

@@ -6,6 +6,7 @@ passages). Every other column is a slice. An empty cell means that the question 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +66,7 @@ def read_questions(source: Any) -> tuple[Question, ...]:
 
 def _questions(source: Any) -> Iterator[Question]:
     if isinstance(source, (str, Path)) or is_table(source):
-        if Path(str(source)).is_dir():
+        if isinstance(source, (str, Path)) and os.path.isdir(source):
             raise UserError(f"{source} is a folder. Give questions as {ALLOWED}.")
         for number, record in enumerate(records(source, "questions")):
             yield _of_record(record, f"q{number}")
