@@ -132,7 +132,10 @@ def _documents(source: Any) -> Iterator[Read]:
         for number, item in enumerate(source):
             yield _of_item(item, f"document {number + 1}", f"d{number}")
     else:
-        raise UserError(f"Documents cannot be read from {_shown(source)}. Give {ALLOWED}.")
+        hint = " A dictionary is one document: put it into a list; or name a split, as in data['train']."
+        raise UserError(
+            f"Documents cannot be read from {_shown(source)}. Give {ALLOWED}.{hint * isinstance(source, Mapping)}"
+        )
 
 
 def _of_path(path: Path) -> Iterator[Read]:
@@ -244,7 +247,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = repr(str(value) if isinstance(value, Path) else value)
+    text = " ".join(repr(str(value) if isinstance(value, Path) else value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -116,11 +116,6 @@ def _rows(source: Any) -> Iterable[Any]:
         return source.iter_rows(named=True)  # type: ignore[no-any-return]
     if hasattr(source, "iterrows"):  # pandas
         return source.to_dict("records")  # type: ignore[no-any-return]
-    if isinstance(source, Mapping):
-        raise UserError(
-            f"A single dictionary with {_shown(list(source))} is no table. Give a list of dictionaries; of a "
-            "DatasetDict name the split, such as data['train']."
-        )
     return source  # type: ignore[no-any-return]
 
 
@@ -210,5 +205,5 @@ def _is_missing(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
