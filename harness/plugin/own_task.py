@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.documents.hub import HUB
@@ -44,6 +44,11 @@ SOURCE = "config_source"  # where lm_eval leaves the path of the YAML
 
 class OwnTask(RagTask):
     """A task over the user's documents; see the module's description."""
+
+    headline: ClassVar[tuple[str, ...]] = (
+        *("em", "em_contains", "token_f1", "recall@10", "evidence_recall@10"),
+        *("acc_lm", "factual_consistency"),
+    )
 
     def __init__(self, config: dict[str, Any] | None = None, **kwargs: Any) -> None:
         config = {**DEFAULTS, **(config or {})}
