@@ -7,7 +7,7 @@ and ``object``, and optionally ``time``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
@@ -43,7 +43,9 @@ def read_rules(source: Any, passages: Sequence[Passage] = (), *, min_support: in
                 f"the columns {', '.join(FACT)}, or a file of rules or facts."
             )
         return mined(facts, min_support)
-    if isinstance(source, Sequence) and source and all(isinstance(rule, Rule) for rule in source):
+    if isinstance(source, Iterator):
+        source = tuple(source)
+    if isinstance(source, (list, tuple)) and all(isinstance(rule, Rule) for rule in source):
         return tuple(source)
     rows = list(records(source, "rules"))
     if not rows:

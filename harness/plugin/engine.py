@@ -18,8 +18,11 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
 from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.progress import Bar
-from lm_eval_rag.harness.core.types import Answer, Query, Rule, Trace
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.documents.intake import as_corpus
+from lm_eval_rag.harness.documents.records import is_table
+from lm_eval_rag.harness.documents.rule_files import MINE, read_rules
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work, ensure, work_of
@@ -108,7 +111,7 @@ def run(
     questions: Iterable[str | Query],
     *,
     corpus: Any = None,
-    rules: Iterable[Rule] | str = (),
+    rules: Any = (),
     examples: Iterable[tuple[Query, str]] = (),
     generator: Generator | str | None = None,
     retriever: str | None = None,
@@ -125,7 +128,9 @@ def run(
         questions: Texts or queries.
         corpus: Documents: a corpus, passages, texts, dictionaries, frames, a folder, a file or ``hub:ORG/NAME``, as
             :func:`lm_eval_rag.harness.documents.intake.read_documents` reads them.
-        rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
+        rules: The rule bank, for methods that follow rules: rules, ``mine``, or a table of rules or facts, as
+            :func:`lm_eval_rag.harness.documents.rule_files.read_rules` reads it; any other text is the method's
+            parameter of that name.
         examples: (query, answer) pairs for ``shots=``.
         generator: A generator, or the name of one; None for the method's own (``rulerag_ft``), if it has one.
         retriever: Name of the retriever; None for the method's own, else ``bm25``.
@@ -142,7 +147,7 @@ def run(
         UserError: A method that breaks its contract, bad parameters, or an ask that nothing serves.
     """
     check_method(method)
-    if isinstance(rules, str):
+    if isinstance(rules, str) and rules != MINE and not is_table(rules):
         parameters["rules"], rules = rules, ()
     options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}
     named = {"retriever": retriever, "generator": generator}
@@ -154,7 +159,7 @@ def run(
         corpora=Corpora(
             retriever or preset.get("retriever", "bm25"),
             {name.removeprefix("retriever_"): value for name, value in options.items()},
-            as_corpus(corpus, rules, examples),
+            _corpus(corpus, rules, examples),
         ),
         generator=as_generator(preset.get("generator") if generator is None else generator),
         journal=Journal(Path(journal) if journal is not None else None, "run"),
@@ -165,6 +170,16 @@ def run(
         return engine.run(bound, queries, decoding=decoding)
     finally:
         engine.journal.close()
+
+
+def _corpus(documents: Any, rules: Any, examples: Iterable[tuple[Query, str]]) -> Corpus | None:
+    """Documents with the rule bank that the user wants; None without documents."""
+    corpus = as_corpus(documents, examples=examples)
+    if corpus is None:
+        return None
+    mine = isinstance(rules, str) and rules == MINE
+    passages = corpus.passages([(row, 0.0) for row in range(len(corpus))]) if mine else ()
+    return as_corpus(corpus, read_rules(rules, passages))
 
 
 def as_generator(given: Generator | str | None) -> Generator | None:

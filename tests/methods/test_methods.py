@@ -255,3 +255,15 @@ def test_rule_vote_says_that_documents_without_facts_do_not_vote():
     facts = [{"subject": "Ada Moss", "relation": "was born in", "object": "Vale"}]
     ((with_facts, _),) = run(method("rule_vote"), ["where was Ada Moss born?"], corpus=facts)
     assert with_facts.notes == ()
+
+
+def test_rules_are_mined_where_a_method_is_run_by_hand():
+    """The third person's country follows from the rule that two others state."""
+    people = [(f"P{i}", relation, f"T{i}") for i in range(3) for relation in ("born in", "citizen of")[: 1 + (i < 2)]]
+    facts = [dict(zip(("subject", "relation", "object"), fact, strict=True)) for fact in people]
+    question = ["what does P2 citizen of ?"]
+    for rules in ("mine", facts, [{"head": "citizen of", "body": "born in"}]):
+        ((mined, _),) = run(method("rule_vote"), question, corpus=facts, rules=rules)
+        assert mined.text == "T2" and mined.rules[0].body == "born in"
+    ((without, _),) = run(method("rule_vote"), question, corpus=facts)
+    assert without.abstained and without.rules == ()

@@ -62,7 +62,55 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "rule_vote", "external-my.py-answer"
     }  # fmt: skip
     assert cli.main(["report", "out/rule_vote", "out/external-my.py-answer", "--metrics", "em"]) == 0
+    assert cli.main(["report", "out", "--metrics", "em", "--by", "kind"]) == 0
+    assert "by kind" in capsys.readouterr().out
     assert cli.main(["rescore", "out"]) == 0
+
+
+def test_unscored_questions_are_named_and_give_status_3(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "my.py").write_text("def answer(question):\n    return {'Person 6': 'x'}[question[10:18]]\n")
+    argv = ["evaluate", "--documents", "facts.jsonl", "--questions", "asked.csv", "--methods", "external=my.py:answer"]
+    assert cli.main([*argv, "--out", "out"]) == 3
+    out, err = capsys.readouterr()
+    assert "2 questions stay unscored: p7, p0." in err
+    assert len([line for line in out.splitlines() if line.startswith("external")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["--methods", "standard_rga"], "Unknown method 'standard_rga'. Did you mean 'standard_rag'"),
+        (["--methods", "external"], "The method 'external' is not allowed"),
+        (["--methods", "external=no.py:answer"], "there is no file no.py"),
+        (["--methods", "my.py:answer"], "not a generator function"),
+        (["--methods", "rule_vote"], "rule_vote cannot answer over these documents: it votes by facts"),
+        (["--methods", "standard_rag,standard_rag"], "Two runs are standard_rag"),
+        (["--methods", ","], "There are no methods"),
+        (["--retrievers", "bm52"], "Unknown retriever 'bm52'. Did you mean 'bm25'"),
+        (["--model_args", "kk=5"], "Unknown argument 'kk'. Did you mean 'k'"),
+        (["--model_args", "k=many"], "k='many' is not allowed"),
+        (["--generator", "tinny"], "tinny"),
+        (["--metadata", "{"], "is not JSON"),
+        (["--metadata", "[]"], "is no object"),
+        (["--metadata", '{"judge": "rulse"}'], "judge=rulse"),
+        (["--limit", "0"], "limit=0"),
+        (["--overlap", "200"], "overlap=200 is not allowed"),
+        (["--documents", "nowhere"], "'nowhere' does not exist"),
+        (["--questions", "nowhere.csv"], "nowhere.csv cannot be read: it does not exist"),
+        (["--rules", "nowhere.csv"], "nowhere.csv cannot be read"),
+        (["--out", "my.py"], "--out my.py is a file. Give a folder"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    place: Path, capsys: pytest.CaptureFixture[str], change: list[str], said: str
+) -> None:
+    (place / "texts.csv").write_text("text\nPerson 6 was born in Town 6.\n")
+    argv = ["evaluate", "--documents", "texts.csv", "--questions", "asked.csv", "--out", "out"]
+    (place / "asked.csv").write_text("question,answer\nwho?,me\n")
+    assert cli.main([*argv, *change]) == 2
+    out, err = capsys.readouterr()
+    (line,) = [line for line in err.splitlines() if line.startswith("lm-eval-rag: ")]
+    assert said in line and out == "" and not list(place.rglob("results_*"))
 
 
 def test_in_python_with_tables_and_a_second_call_from_the_journal(place: Path) -> None:
