@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,10 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
         UserError: Bad input.
     """
     chosen = vars(_parser().parse_args(list(argv)))
-    if "LMEVAL_LOG_LEVEL" not in os.environ:
-        logging.getLogger("lm_eval").setLevel(logging.ERROR)
     arguments = {name: _pairs(f"--{name}", chosen.pop(name)) for name in ("model_args", "gen_kwargs")}
     metadata = _metadata(chosen.pop("metadata"))
-    evaluation = evaluate(**chosen, **arguments, metadata=metadata)
+    with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else _quiet():
+        evaluation = evaluate(**chosen, **arguments, metadata=metadata)
     sys.stdout.write(
         f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions. Results and samples: "
         f"{evaluation.out}\nAll scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
@@ -73,6 +73,20 @@ def _parser() -> argparse.ArgumentParser:
     support = f"facts that a mined rule holds for at least (default: {MIN_SUPPORT})"
     add("--min_support", type=int, default=MIN_SUPPORT, metavar="N", help=support)
     return parser
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Other libraries report warnings alone, and lm_eval errors: it warns at length of metrics that not all have."""
+    levels = {"": logging.WARNING, "lm_eval": logging.ERROR, "lm_eval_rag": logging.INFO}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def _pairs(option: str, text: str) -> dict[str, Any]:

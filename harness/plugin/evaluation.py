@@ -33,7 +33,7 @@ SHOWN = ("em", "em_contains", "token_f1", "acc_lm", "factual_consistency", "reca
 KEPT = frozenset({"id", "query", "time", "answers", "corpus", "scoring", "gold", "answer_form"})  # no slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The runs of an evaluation, as their files have them.
 
@@ -80,6 +80,9 @@ class Evaluation:
     def unscored(self) -> tuple[str, ...]:
         """The ids of the questions that a run could not answer."""
         return tuple(dict.fromkeys(id for _, report in self._rows() for id in report.unscored))
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self.out}"
 
     def table(self) -> str:
         """The main scores with intervals, as text."""

@@ -145,7 +145,7 @@ def test_in_python_with_tables_and_a_second_call_from_the_journal(place: Path) -
     assert "rule_vote retriever=bm25" in first.report() and "by kind" in first.report()
     table = first._repr_html_()
     assert table.count("<tr>") == 6 and "external function=my.py:answer" in table
-    assert not first.unscored
+    assert not first.unscored and repr(first).count("\n") == 7 and repr(first).endswith("out")
 
     second = run()
     assert second.scores.drop("seconds_p50").equals(first.scores.drop("seconds_p50"))
