@@ -43,6 +43,9 @@ def cut(document: Passage, tokens: int, overlap: int, title: str = "") -> list[P
 
 
 def _parts(sentence: str, tokens: int) -> Iterator[str]:
+    if len(sentence) <= tokens or count_words(sentence) <= tokens:
+        yield sentence
+        return
     spans = [match.span() for match in WORD.finditer(sentence)]
     for start in range(0, len(spans), tokens):
         part = spans[start : start + tokens]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.data.corpus_files import is_corpus
@@ -82,15 +83,17 @@ def read_documents(source: Any, *, tokens: int = TOKENS, overlap: int = OVERLAP)
     passages: list[Passage] = []
     unread: list[tuple[str, str]] = []
     first: dict[str, str] = {}
-    for item in _documents(source):
-        if isinstance(item, tuple):
-            unread.append(item)
-            continue
-        id = item.passage.id
-        if id in first:
-            raise UserError(f"{item.where}: {first[id]} has the id {id!r} too. Give each document its own id.")
-        first[id] = item.where
-        passages += [item.passage] if item.whole else cut(item.passage, tokens, overlap, item.title)
+    with Meter("reading of documents", unit="documents") as meter:
+        for item in _documents(source):
+            meter.update()
+            if isinstance(item, tuple):
+                unread.append(item)
+                continue
+            id = item.passage.id
+            if id in first:
+                raise UserError(f"{item.where}: {first[id]} has the id {id!r} too. Give each document its own id.")
+            first[id] = item.where
+            passages += [item.passage] if item.whole else cut(item.passage, tokens, overlap, item.title)
     if not passages:
         raise UserError(f"There are no documents in {_shown(source)}{_reasons(unread)}. Give {ALLOWED}.")
     if unread:
