@@ -1,7 +1,6 @@
 """``lm_eval_rag.evaluate`` and ``lm-eval-rag evaluate``: own documents, questions and rules through lm_eval."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -235,22 +234,24 @@ metadata: {version: 1}
 
 
 def test_a_yaml_of_six_lines_and_one_that_includes_it(place: Path) -> None:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
+    """By lm_eval's own command, in this process."""
+    from lm_eval._cli.harness import HarnessCLI
 
     lm_eval_rag.register()
-    folder = place / "tasks"
-    folder.mkdir()
-    (folder / "my_facts.yaml").write_text(YAML)
-    (folder / "saved.yaml").write_text("include: my_facts.yaml\ntask: my_saved\ncorpus: ../saved\nrules: null\n")
+    (place / "tasks").mkdir()
+    (place / "tasks" / "my_facts.yaml").write_text(YAML)
+    (place / "tasks" / "saved.yaml").write_text(
+        "include: my_facts.yaml\ntask: my_saved\ncorpus: ../saved\nrules: null\n"
+    )
     fact = ("Person 6", "is a citizen of", "Town 6")
     Corpus.of([Passage("f6-12", "Person 6 is a citizen of Town 6.", fact=fact)]).save(place / "saved")
-    shutil.copy(place / "asked.csv", folder)
-    manager = TaskManager(include_path=str(folder), include_defaults=False)
-    results = simple_evaluate(model="rule_vote", tasks=["my_facts", "my_saved"], task_manager=manager)
-    assert results is not None
-    assert results["results"]["my_facts"]["em,none"] == 1.0
-    docs = [sample["doc"] for sample in results["samples"]["my_saved"]]
+    harness = HarnessCLI()
+    words = ["run", "--include_path", "tasks", "--tasks", "my_facts,my_saved", "--model", "rule_vote"]
+    arguments = harness._parser.parse_args([*words, "--output_path", "out", "--log_samples"])
+    harness.execute(arguments)
+    runs = {run.task: run for run in read_runs([place / "out"])}
+    assert runs["my_facts"].scores["em"] == {"p6": 1.0, "p7": 1.0, "p0": 1.0}
+    docs = [sample["doc"] for sample in runs["my_saved"].samples]
     assert docs[0]["kind"] == "new" and docs[0]["corpus"].startswith("documents/")
     assert [doc["gold"] for doc in docs] == [["f6-12"], None, None]  # the saved corpus has no other passage
 
