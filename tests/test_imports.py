@@ -23,7 +23,7 @@ FLOORS = (  # rooms of harness/; each may import rooms of lower floors, and itse
     ("data", "generators", "kg"),
     ("retrieval", "scoring", "systems"),
     ("rules", "web", "report", "hub"),
-    ("backends", "view"),
+    ("backends", "documents", "view"),
     ("plugin",),
     ("train",),
     ("reproduce",),

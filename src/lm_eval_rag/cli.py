@@ -153,6 +153,14 @@ def retrieve(argv: Sequence[str]) -> int:
     return retrieve_main(list(argv))
 
 
+def evaluate(argv: Sequence[str]) -> int:
+    """Compare methods on your own documents and questions."""
+    from lm_eval_rag._evaluate import evaluate
+    from lm_eval_rag.harness.plugin.evaluate_cli import evaluate_main
+
+    return evaluate_main(list(argv), evaluate)
+
+
 def report(argv: Sequence[str]) -> int:
     """Compare runs: intervals, slices, paired differences, costs, published numbers."""
     from lm_eval_rag.harness.report.report_cli import report_main
@@ -271,6 +279,7 @@ def doctor(argv: Sequence[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "evaluate": evaluate,
     "build": build,
     "retrieve": retrieve,
     "report": report,
