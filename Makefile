@@ -1,4 +1,5 @@
-# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly: each makes .venv (the demo
+# .demo) first, with the package, torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
@@ -11,13 +12,14 @@ BIN := .venv/bin
 READY := .venv/ready
 LUCENE := .venv/lucene
 DOCS := .venv/docs
+DEMO := .demo/ready
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
 .PHONY: demo test soak mutate check board docs adapters dist workflows nightly clean
 
-demo: $(READY)
-	$(BIN)/python scripts/demo.py
+demo: $(DEMO)  # without any tool of development, as a user installs it
+	.demo/bin/lm-eval-rag demo
 
 test: $(READY) $(LUCENE)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
@@ -64,6 +66,12 @@ $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(BIN)/python -m pip install -e ".[hf,dev]"
 	touch $@
 
+$(DEMO): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
+	$(PYTHON) -m venv .demo
+	.demo/bin/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "$(TORCH)"
+	.demo/bin/python -m pip install ".[hf]"
+	touch $@
+
 # pip builds a wheel of pyserini; its jar alone is used, and its requirements are not wanted.
 $(LUCENE): $(READY)
 	$(BIN)/python -m pip install --no-deps pyserini==1.6.0 || echo "Without pyserini the tests of retriever=lucene are skipped."
@@ -79,4 +87,4 @@ $(DOCS): $(READY)
 	touch $@
 
 clean:
-	rm -rf .venv .adapters .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .demo .adapters .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache

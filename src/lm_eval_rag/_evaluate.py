@@ -61,7 +61,7 @@ def evaluate(
     return evaluate_models(
         documents,
         questions,
-        find=_model,
+        find=model_of,
         rules=rules,
         methods=methods,
         retrievers=retrievers,
@@ -77,7 +77,7 @@ def evaluate(
     )
 
 
-def _model(name: str) -> type[RagLM]:
+def model_of(name: str) -> type[RagLM]:
     """The lm_eval model of a method of ours or of another package.
 
     Raises:

@@ -153,6 +153,13 @@ def retrieve(argv: Sequence[str]) -> int:
     return retrieve_main(list(argv))
 
 
+def demo(argv: Sequence[str]) -> int:
+    """Compare four methods on the embedded benchmark in a minute: one table, and a page to read."""
+    from lm_eval_rag._demo import demo_main
+
+    return demo_main(list(argv))
+
+
 def evaluate(argv: Sequence[str]) -> int:
     """Compare methods on your own documents and questions."""
     from lm_eval_rag._evaluate import evaluate
@@ -279,6 +286,7 @@ def doctor(argv: Sequence[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "demo": demo,
     "evaluate": evaluate,
     "build": build,
     "retrieve": retrieve,
