@@ -151,7 +151,8 @@ def _of_path(path: Path) -> Iterator[Read]:
         if path.suffix.lower() not in KINDS.keys() | READERS.keys():
             raise UserError(f"{path} has an unknown ending. Give {ALLOWED}.")
     else:
-        raise UserError(f"{_shown(path)} does not exist. Give {ALLOWED}.")
+        what = "is a device, not a file" if os.path.exists(path) else "does not exist"
+        raise UserError(f"{_shown(path)} {what}. Give {ALLOWED}.")
     root = path if path.is_dir() else path.parent
     with TextFiles() as reader:
         for file in files:
