@@ -25,27 +25,14 @@ from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.plugin.answer_likelihood import with_likelihood
+from lm_eval_rag.harness.plugin.shared_arguments import OWN
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.web.extract import EXTRACTORS
 from lm_eval_rag.harness.web.reader import DEFAULT
 
 log = logging.getLogger(__name__)
-OURS = (
-    "generator",
-    "chat",
-    "retriever",
-    "corpus",
-    "journal",
-    "max_prompt_tokens",
-    "seed",
-    "kg",
-    "extractor",
-    "window",
-    "trace",
-    "perplexity",
-    "prepare_max_calls",
-)
+OURS = tuple(OWN)
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
 

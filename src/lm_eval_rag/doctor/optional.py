@@ -33,6 +33,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "graphrag": "the method graphrag",
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
+    "docs": "make docs",
 }
 TRIED = {  # extra -> the trials of what it brings
     "hf": ("torch", "tokenizers"),
@@ -51,7 +52,7 @@ TRIED = {  # extra -> the trials of what it brings
     "fast": ("numba",),
     "raptor": ("mixture", "numba"),
     "graphrag": ("leiden",),
-    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
+    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm", "mkdocs")),
     "dev": (
         "torch",
         "faiss",
@@ -65,6 +66,7 @@ TRIED = {  # extra -> the trials of what it brings
         "mixture",
         "leiden",
     ),
+    "docs": ("mkdocs", "pages", "mixture", "numba", "leiden"),
 }
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),

@@ -244,10 +244,21 @@ def leiden() -> str:
     return "Leiden finds two communities"
 
 
+def mkdocs() -> str:
+    """A page of the documentation's Markdown becomes HTML."""
+    import markdown as library
+    import mkdocs_autorefs  # noqa: F401  (mkdocstrings' links)
+    import pymdownx.superfences  # noqa: F401
+
+    html = library.markdown("```\na\n```", extensions=["pymdownx.superfences"])
+    _expect("<code>" in html, True)
+    return "mkdocs' Markdown becomes HTML"
+
+
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
         torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, markitdown, matplotlib, fastapi, vllm, openai,
-        evaluate, numba, mixture, leiden,
+        evaluate, numba, mixture, leiden, mkdocs,
     )
 }  # fmt: skip
