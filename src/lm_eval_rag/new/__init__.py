@@ -48,7 +48,8 @@ SKELETONS = {
             "NAME/questions.jsonl": "questions.jsonl.txt",
             "NAME/corpus.jsonl": "corpus.jsonl.txt",
         },
-        "Run it:   lm_eval --include_path {folder}NAME --tasks NAME --model standard_rag\n",
+        "Run it:   lm_eval --include_path {folder}NAME --tasks NAME --model standard_rag "
+        "--model_args corpus={folder}NAME/corpus.jsonl\n",
     ),
 }
 
