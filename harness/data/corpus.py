@@ -118,17 +118,7 @@ class Corpus:
             UserError: A file is missing or damaged, or there is no document.
         """
         folder = Path(folder)
-        files = read_files(folder, COLUMNS)
-        return cls(
-            files.table,
-            id=id or folder.name,
-            fingerprint=files.fingerprint,
-            rules=files.rules,
-            examples=None,
-            sources=files.sources,
-            metadata=files.metadata,
-            folder=folder,
-        )
+        return cls(id=id or folder.name, examples=None, folder=folder, **vars(read_files(folder, COLUMNS)))
 
     def save(self, folder: str | Path) -> Path:
         """Write the corpus into a new folder: documents, rules and worked examples, as Parquet files.

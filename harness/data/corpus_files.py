@@ -26,7 +26,7 @@ EXAMPLE_COLUMNS = {"id": "string", "text": "string", "time": "string", "answers"
 Example = tuple[str, str, str | None, list[str]]  # id, text, time, answers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CorpusFiles:
     """What a corpus folder holds, without its worked examples.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,6 @@ def read_documents(source: Any, *, tokens: int = TOKENS, overlap: int = OVERLAP)
             passages += [item.passage] if item.whole else cut(item.passage, tokens, overlap, item.title)
     if not passages:
         raise UserError(f"There are no documents in {_shown(source)}{_reasons(unread)}. Give {ALLOWED}.")
-    if unread:
-        log.warning("%d documents were not read%s.", len(unread), _reasons(unread))
     return Intake(tuple(passages), len(first), tuple(unread))
 
 
@@ -120,7 +118,10 @@ def as_corpus(
     if isinstance(given, Corpus):
         rules = tuple(rules)
         return given.with_rules(rules) if rules else given
-    return Corpus.of(read_documents(given, tokens=tokens, overlap=overlap).passages, rules, examples)
+    intake = read_documents(given, tokens=tokens, overlap=overlap)
+    if intake.unread:
+        log.warning("%d documents were not read%s.", len(intake.unread), _reasons(intake.unread))
+    return Corpus.of(intake.passages, rules, examples)
 
 
 Read = Document | tuple[str, str]
@@ -150,7 +151,8 @@ def _of_path(path: Path) -> Iterator[Read]:
         if path.suffix.lower() not in KINDS.keys() | READERS.keys():
             raise UserError(f"{path} has an unknown ending. Give {ALLOWED}.")
     else:
-        raise UserError(f"{_shown(path)} does not exist. Give {ALLOWED}.")
+        what = "is a device, not a file" if os.path.exists(path) else "does not exist"
+        raise UserError(f"{_shown(path)} {what}. Give {ALLOWED}.")
     root = path if path.is_dir() else path.parent
     with TextFiles() as reader:
         for file in files:
@@ -254,7 +256,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _reasons(unread: list[tuple[str, str]]) -> str:
+def _reasons(unread: Sequence[tuple[str, str]]) -> str:
     if not unread:
         return ""
     more = f"; and {len(unread) - LISTED} more" if len(unread) > LISTED else ""

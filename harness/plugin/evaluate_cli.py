@@ -41,6 +41,7 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
     sys.stdout.write(
         f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions. Results and samples: "
         f"{evaluation.out}\nAll scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
+        f"Every question with passages and answers, in a browser: lm-eval-rag view {evaluation.out}\n"
     )
     if evaluation.unscored:
         sys.stderr.write(

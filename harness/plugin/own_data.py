@@ -28,6 +28,7 @@ from lm_eval_rag.harness.scoring.squad import CLOSED
 log = logging.getLogger(__name__)
 FOLDER, VERSION = "documents", 1  # of stored corpora in the cache; the version is part of a folder's hash
 NAMED = 5  # maximum number of named questions in a line
+UNREAD = 20  # maximum number of lines about documents that were not read
 LONGEST = 20_000_000_000  # characters to look through for answers, about a minute
 
 
@@ -96,7 +97,8 @@ def own_data(
         intake = read_documents(documents, tokens=tokens, overlap=overlap)
         passages, corpus = intake.passages, Corpus.of(intake.passages)
         read = f"{intake.documents:,} documents, {len(passages):,} passages"
-        odd = [f"Not read: {name} ({why})." for name, why in intake.unread]
+        odd = [f"Not read: {name} ({why})." for name, why in intake.unread[:UNREAD]]
+        odd += [f"Not read: {len(intake.unread) - UNREAD:,} more."] if len(intake.unread) > UNREAD else []
     bank = read_rules(rules, passages, min_support=min_support)
     facts = sum(passage.fact is not None for passage in passages)
     corpus = stored(corpus.with_rules(bank) if bank else corpus, passages)

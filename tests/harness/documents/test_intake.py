@@ -227,3 +227,8 @@ def test_as_corpus(tmp_path: Path) -> None:
     other = as_corpus(saved, [Rule("h2", "b2")])
     assert other is not None and other.rules() == (Rule("h2", "b2"),)
     assert isinstance(as_corpus(["One."]), Corpus)
+
+
+def test_as_corpus_warns_of_what_it_leaves_out(caplog: pytest.LogCaptureFixture) -> None:
+    as_corpus(["One.", "", " "])
+    assert "2 documents were not read: document 2 (no text in it); document 3 (no text in it)." in caplog.text

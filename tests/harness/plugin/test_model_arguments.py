@@ -37,7 +37,7 @@ def model_of(name):
         ({"gen_flavor": "sweet"}, r"generator=scripted-lm with .*flavor.* cannot be built.*gen_NAME=VALUE"),
         ({"gen_api_key": "sk-1"}, r"gen_api_key is refused"),
         ({"trust_remote_code": True}, r"--trust_remote_code is refused: .*gen_trust_remote_code=True"),
-        ({"corpus": "/dev/zero"}, r"/dev/zero is a device, not a file. Give corpus="),
+        ({"corpus": "/dev/zero"}, r"/dev/zero' is a device, not a file. Give a folder"),
         ({"prompt_file": "/dev/zero"}, r"/dev/zero is a device, not a file. Give prompt_file="),
         ({"k": 1e9}, r"k=1000000000.0 is not allowed: .* of 10000 or less\.$"),
         ({"k": 1_000_000_000}, r"k=1000000000 is not allowed: .* of 10000 or less\.$"),
