@@ -65,7 +65,9 @@ def test_an_evaluation_names_what_exists(line: str) -> None:
         given = {part.partition("=")[0] for part in (arguments or "").split(",") if part}
         own = {key for key in given - known if not key.startswith(("gen_", "retriever_"))}
         assert not own or name == OWN, f"{name} has no {', '.join(own)}"  # those of OWN are its method's
-        options = {argument.name for one in describe.retrievers() for argument in describe.retriever(one).arguments}
+        options = {
+            argument.name for one in describe.retriever_names() for argument in describe.retriever(one).arguments
+        }
         options |= {"retriever_rerank", "retriever_rerank_depth"}
         parts = ("retriever_first_", "retriever_second_", "retriever_fallback_")
         unknown = {key for key in given if key.startswith("retriever_") and not key.startswith(parts)} - options

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,14 @@ def mine(query: Query, *, k: Positive = 5, note: str | None = None) -> Plan[Answ
     k, note = about.arguments
     assert (k.default, k.type, k.meaning) == ("5", "a whole number of 1 or more", "Passages, at most.")
     assert (note.default, note.type, note.meaning) == ("", "a text or None", "")
+
+
+def test_a_method_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("theirs", "lm_eval_rag.methods.ircot:ircot", "lm_eval_rag.methods")
+    for module in ("lm_eval_rag.describe.models", "lm_eval_rag._register"):
+        monkeypatch.setattr(f"{module}.entry_points", lambda group: [point] if group == point.group else [])
+    (about,) = describe.described("theirs")
+    assert about.usage.endswith("--model rag --model_args method=theirs") and about.arguments[0].name == "k"
 
 
 def test_formulas_and_lists_keep_their_lines() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lm_eval_rag._register import MODELS
-from lm_eval_rag.describe.metrics import metrics
+from lm_eval_rag.describe.metrics import metric_names
 from lm_eval_rag.describe.models import model
-from lm_eval_rag.describe.retrievers import retrievers
-from lm_eval_rag.describe.tasks import task, tasks
+from lm_eval_rag.describe.retrievers import retriever_names
+from lm_eval_rag.describe.tasks import task, task_names
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
@@ -44,11 +44,11 @@ def test_every_entry_of_a_registry_has_its_page(pages: dict[str, str]) -> None:
         assert text.startswith(f"# {name}\n") and f"figure of {name}" in text
         assert all(f"| `{argument.name}` | {argument.type} |" in text for argument in model(name).arguments)
         assert f"[{name}]({name}.md)" in pages["methods/index.md"]
-    for name in tasks():
+    for name in task_names():
         text = pages[f"tasks/{name}.md"]
         assert text.startswith(f"# {name}\n") and task(name).summary in text and "**Terms:**" in text
-    assert {f"### {name}" for name in metrics()} <= set(pages["metrics.md"].splitlines())
-    assert {f"## {name}" for name in retrievers()} <= set(pages["retrievers.md"].splitlines())
+    assert {f"### {name}" for name in metric_names()} <= set(pages["metrics.md"].splitlines())
+    assert {f"## {name}" for name in retriever_names()} <= set(pages["retrievers.md"].splitlines())
 
 
 def test_papers_and_files_are_links(pages: dict[str, str]) -> None:

@@ -34,7 +34,7 @@ def about_tasks() -> dict[str, TaskAbout]:
     return found
 
 
-def tasks() -> tuple[str, ...]:
+def task_names() -> tuple[str, ...]:
     """The names of all tasks and groups."""
     return tuple(names_in_files())
 
