@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ask_figures import figure
 from error_pages import errors_page
+from page_extras import example, measured
 
 from lm_eval_rag.describe.description import Argument, Description
 from lm_eval_rag.describe.metrics import metric, metric_names
@@ -33,8 +34,11 @@ def generated_pages(root: Path, figure: Figure = figure) -> dict[str, str]:
         root: The project's folder.
         figure: Makes the figure of a method; "" for none.
     """
-    pages = {f"methods/{name}.md": page(model(name), figure(name)) for name in model_names()}
-    pages |= {f"tasks/{name}.md": page(task(name)) + sources(name) for name in task_names()}
+    pages = {f"methods/{name}.md": page(model(name), figure(name), measured(name, root)) for name in model_names()}
+    pages |= {
+        f"tasks/{name}.md": page(task(name), "", measured(name, root), example(name)) + sources(name)
+        for name in task_names()
+    }
     pages["methods/index.md"] = index(
         "Methods", "A method is a model of lm_eval: `--model NAME`.", map(model, model_names())
     )
@@ -48,9 +52,9 @@ def generated_pages(root: Path, figure: Figure = figure) -> dict[str, str]:
     return pages
 
 
-def page(about: Description, figure: str = "") -> str:
-    """A page of its own."""
-    return "\n\n".join([f"# {about.name}", *_body(about, 2, figure)]) + "\n"
+def page(about: Description, figure: str = "", *extras: str) -> str:
+    """A page of its own, with the extras that are not empty at its end."""
+    return "\n\n".join([f"# {about.name}", *_body(about, 2, figure), *filter(None, extras)]) + "\n"
 
 
 def sources(name: str) -> str:
