@@ -1,4 +1,4 @@
-# make demo | test | soak | mutate | check | docs | adapters | dist | workflows | nightly: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
@@ -14,7 +14,7 @@ DOCS := .venv/docs
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check docs adapters dist workflows nightly clean
+.PHONY: demo test soak mutate check board docs adapters dist workflows nightly clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -27,6 +27,9 @@ soak: $(READY)
 
 mutate: $(READY)
 	$(BIN)/python scripts/mutate.py
+
+board: $(READY)
+	$(BIN)/python scripts/board.py --runs board_runs
 
 check: $(READY)
 	$(BIN)/ruff check .

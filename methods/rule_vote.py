@@ -18,6 +18,8 @@ from lm_eval_rag.harness.core.parameters import Depth, Natural
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.rules.guided import Join, rule_guided
 
+NO_FACTS = "no retrieved document states a fact (subject, relation, object), so that nothing votes"
+
 
 def rule_vote(
     query: Query,
@@ -55,7 +57,8 @@ def rule_vote(
             fresh = recency * math.exp(-decay * age) if age is not None else recency
             votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
-    return Answer(best, found, chosen if n_rules else None, abstained=not best)
+    notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
+    return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes)
 
 
 def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[str, str, str | None]]:

@@ -16,7 +16,7 @@ from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.verdict import read_verdict
 
 HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")  # metrics of the slices and differences
-SLICES = (  # keys of a task document that define slices
+SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
     *("slice", "popularity", "relation"),
     *("domain", "question_type", "static_or_dynamic", "split"),
 )
@@ -127,13 +127,16 @@ def build(
         weights: Weights of groups of questions, for weighted means.
 
     Raises:
-        UserError: Runs of one task have different questions under the same id or different versions, no run has the
-            label ``against`` or one of the ``metrics``, or ``seed`` is negative.
+        UserError: No question has the key ``by``, runs of one task have different questions under the same id or
+            different versions, no run has the label ``against`` or one of the ``metrics``, or ``seed`` is negative.
     """
     labels = {run.label for run in runs}
     if against is not None and against not in labels:
         raise unknown("run", against, labels)
     at_least("seed", seed, 0)
+    columns = {name for run in runs for sample in run.questions.values() for name in sample["doc"]}
+    if by not in {*SLICES, *columns}:
+        raise unknown("column of the questions", by, (name for name in columns if not name.startswith("_")))
     known = {name for run in runs for name in run.scores}
     for metric in metrics:
         if metric not in known:

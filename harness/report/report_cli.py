@@ -37,7 +37,8 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
     parser = argparse.ArgumentParser("lm-eval-rag report", description="Compare runs of lm_eval, with intervals.")
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the whole report to FILE, as JSON")
-    parser.add_argument("--by", choices=SLICES, default="slice", help="key of the slices (default: slice)")
+    by_help = f"key of the slices: {', '.join(SLICES)}, or a column of your questions (default: slice)"
+    parser.add_argument("--by", metavar="KEY", default="slice", help=by_help)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
     parser.add_argument("--metrics", help="metrics of the slices and differences, such as em,recall@10")
