@@ -9,7 +9,8 @@ import pytest
 
 import lm_eval_rag
 from lm_eval_rag import cli
-from lm_eval_rag.harness.data.corpus import corpus_from_jsonl, open_corpus
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.plugin.retrieve_cli import load_tasks
 from lm_eval_rag.tasks.reasoning_demo.build import build as build_reasoning
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_rules
@@ -26,8 +27,9 @@ def export(*arguments: Any) -> int:
 def test_jsonl_is_a_corpus_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("ruleqa_demo", "--out", tmp_path / "demo") == 0
     said = capsys.readouterr().out
-    corpus, again = open_corpus(build_rules()), corpus_from_jsonl(tmp_path / "demo" / "corpus.jsonl")
+    corpus, again = open_corpus(build_rules()), as_corpus(tmp_path / "demo" / "corpus.jsonl")
     assert f"corpus.jsonl: {len(corpus)} rows" in said and "No terms" in said
+    assert again is not None
     assert again.ids.to_pylist() == corpus.ids.to_pylist() and list(again.texts) == list(corpus.texts)
     last = len(corpus) - 1
     assert again.passage(last).fact == corpus.passage(last).fact is not None
