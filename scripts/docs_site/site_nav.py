@@ -19,7 +19,10 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
         "Your model": "your_model.md",
         "Fine-tuning": "fine_tuning.md",
         "Publishing": "publishing.md",
-        "Reading a run": "viewing.md",
+        "Reading a run": "view.md",
+        "Reports and figures": "report.md",
+        "A table of your own": "your_table.md",
+        "Submitting to a leaderboard": "leaderboard.md",
     },
     "Topics": {
         "Retrieval": "retrieval.md",

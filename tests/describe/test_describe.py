@@ -14,7 +14,7 @@ from lm_eval_rag.describe.description import KINDS, Description
 from lm_eval_rag.describe.docstrings import read_docstring
 from lm_eval_rag.describe.models import model
 from lm_eval_rag.describe.signatures import arguments_of
-from lm_eval_rag.describe.tasks import about_tasks, names_in_files
+from lm_eval_rag.describe.tasks import about_tasks, first_scores, names_in_files
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.generators.spec import SPEED_ONLY
 from lm_eval_rag.harness.plugin.arguments import OURS
@@ -80,8 +80,22 @@ def test_every_argument_of_all_models_is_among_them() -> None:
 
 def test_every_task_says_what_it_is() -> None:
     assert set(about_tasks()) == set(names_in_files())
-    for name, about in about_tasks().items():
-        assert set(about.scores) <= set(METRICS), name
+    for name in about_tasks():
+        assert set(first_scores(name)) <= set(METRICS), name
+
+
+def test_the_scores_to_look_at_first_are_those_of_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    files = {
+        "_base": 'metadata:\n  version: 1\n  headline: [em, "recall@10"]\n',
+        "a.yaml": "include: _base\ntask: a\n",
+        "b.yaml": "include: _base\ntask: b\nmetadata:\n  headline: [mrr]\n",
+        "c.yaml": "task: c\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "own" / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("lm_eval_rag.describe.tasks.tasks_folder", lambda: tmp_path)
+    assert [first_scores(name) for name in "abc"] == [("em", "recall@10"), ("mrr",), ()]
 
 
 @pytest.mark.parametrize("file", sorted(ROOT.glob("tasks/*/task.py")), ids=lambda file: file.parent.name)
