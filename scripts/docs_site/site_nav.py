@@ -19,10 +19,9 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
         "Your model": "your_model.md",
         "Fine-tuning": "fine_tuning.md",
         "Publishing": "publishing.md",
-        "Reading a run": "view.md",
-        "Reports and figures": "report.md",
-        "A table of your own": "your_table.md",
-        "Submitting to a leaderboard": "leaderboard.md",
+        "Your table": "your_table.md",
+        "Viewing a run": "view.md",
+        "Reports": "report.md",
     },
     "Topics": {
         "Retrieval": "retrieval.md",
@@ -30,6 +29,7 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
         "CRAG": "crag.md",
         "Wikipedia": "tasks_wikipedia.md",
         "Results": "results.md",
+        "Leaderboard": "leaderboard.md",
     },
     "Project": {
         "Design": "design.md",
