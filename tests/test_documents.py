@@ -13,13 +13,18 @@ from lm_eval_rag.describe.tasks import names_in_files
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-ELSEWHERE = {"adapters.md": "tests/test_adapters.py", "README.md": "tests/test_readme.py"}  # where the blocks are run
+ELSEWHERE = {  # whose blocks are run by other tests
+    "README.md": "tests/test_readme.py",
+    "adapters.md": "tests/test_adapters.py",
+    "your_documents.md": "tests/harness/documents/test_your_documents.py",
+}
 BLOCKS = [
     pytest.param(block, id=f"{path.name}-{place}")
     for path in PAGES
     if path.name not in ELSEWHERE
     for place, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
 ]
+WITH_PARTS = ("train", "publish", "board")  # commands that consist of several
 PLACEHOLDERS = ("NAME", "TASK", "TABLE", "FOLDER", "RUN")
 
 
@@ -44,7 +49,8 @@ def option(words: list[str], name: str) -> str | None:
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_python_runs(block: str) -> None:
+def test_python_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     exec(compile(block, "document", "exec"), {"__name__": "document"})
 
 
@@ -65,7 +71,9 @@ def test_an_evaluation_names_what_exists(line: str) -> None:
         given = {part.partition("=")[0] for part in (arguments or "").split(",") if part}
         own = {key for key in given - known if not key.startswith(("gen_", "retriever_"))}
         assert not own or name == OWN, f"{name} has no {', '.join(own)}"  # those of OWN are its method's
-        options = {argument.name for one in describe.retrievers() for argument in describe.retriever(one).arguments}
+        options = {
+            argument.name for one in describe.retriever_names() for argument in describe.retriever(one).arguments
+        }
         options |= {"retriever_rerank", "retriever_rerank_depth"}
         parts = ("retriever_first_", "retriever_second_", "retriever_fallback_")
         unknown = {key for key in given if key.startswith("retriever_") and not key.startswith(parts)} - options
@@ -77,7 +85,7 @@ def test_a_command_has_the_options_that_are_named(line: str, capsys: pytest.Capt
     words = shlex.split(line)[1:]
     if words[0] in PLACEHOLDERS:
         return
-    command = words[: 2 if words[0] in ("train", "publish") else 1]
+    command = words[: 2 if words[0] in WITH_PARTS else 1]
     with pytest.raises(SystemExit) as ended:
         cli.main([*command, "--help"])
     assert ended.value.code == 0

@@ -30,7 +30,6 @@ class TaskAbout:
     Args:
         summary: What it asks, in one sentence.
         source: The paper or project that the questions come from; "this project" for invented worlds.
-        scores: The scores to look at first.
         options: What ``--metadata`` may say, by name.
         departures: How it differs from its source, one sentence or more each.
         files: The upstream files that its default corpus and questions are built from.
@@ -38,7 +37,6 @@ class TaskAbout:
 
     summary: str
     source: str
-    scores: tuple[str, ...]
     options: Mapping[str, TaskOption] = field(default_factory=dict)
     departures: tuple[str, ...] = ()
     files: tuple[Source, ...] = ()

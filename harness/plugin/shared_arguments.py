@@ -24,7 +24,7 @@ OWN = {  # read by arguments.py
     "generator": Shared("a text", "tiny", "The language model: tiny, tiny_rgft, tiny_steps, or any model of lm_eval."),
     "chat": Shared("True or False", "", "Whether prompts go through the chat template; by default if there is one."),
     "retriever": Shared("a text", "bm25", "The retriever; `lm-eval-rag describe` lists them."),
-    "corpus": Shared("a file", "", "JSON Lines with id and text, in place of the task's corpus."),
+    "corpus": Shared("a file or a folder", "", "Documents of your own, in place of the task's corpus."),
     "journal": Shared("off or a file", "", "Where replies are stored; by default a file in the cache."),
     "max_prompt_tokens": Shared("a whole number of 1 or more", "", "Most tokens of a prompt; by default what fits."),
     "seed": Shared("a whole number of 0 or more", "0", "Of the generator's samples, and of what the method draws."),

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ask_figures import figure
 from error_pages import errors_page
+from page_extras import example, measured
 
 from lm_eval_rag.describe.description import Argument, Description
-from lm_eval_rag.describe.metrics import metric, metrics
-from lm_eval_rag.describe.models import model, models
+from lm_eval_rag.describe.metrics import metric, metric_names
+from lm_eval_rag.describe.models import model, model_names
 from lm_eval_rag.describe.page import HOW
-from lm_eval_rag.describe.retrievers import retriever, retrievers
-from lm_eval_rag.describe.tasks import about_tasks, task, tasks
+from lm_eval_rag.describe.retrievers import retriever, retriever_names
+from lm_eval_rag.describe.tasks import about_tasks, task, task_names
 from lm_eval_rag.harness.common.card_table import card_table
 
 API = (  # modules whose names are those of `from lm_eval_rag import ...`
@@ -33,24 +34,27 @@ def generated_pages(root: Path, figure: Figure = figure) -> dict[str, str]:
         root: The project's folder.
         figure: Makes the figure of a method; "" for none.
     """
-    pages = {f"methods/{name}.md": page(model(name), figure(name)) for name in models()}
-    pages |= {f"tasks/{name}.md": page(task(name)) + sources(name) for name in tasks()}
+    pages = {f"methods/{name}.md": page(model(name), figure(name), measured(name, root)) for name in model_names()}
+    pages |= {
+        f"tasks/{name}.md": page(task(name), "", measured(name, root), example(name)) + sources(name)
+        for name in task_names()
+    }
     pages["methods/index.md"] = index(
-        "Methods", "A method is a model of lm_eval: `--model NAME`.", map(model, models())
+        "Methods", "A method is a model of lm_eval: `--model NAME`.", map(model, model_names())
     )
-    pages["tasks/index.md"] = index("Tasks", "`lm_eval --tasks NAME`.", map(task, sorted(tasks())))
+    pages["tasks/index.md"] = index("Tasks", "`lm_eval --tasks NAME`.", map(task, sorted(task_names())))
     pages["metrics.md"] = metrics_page()
     pages["retrievers.md"] = "\n\n".join(
-        ["# Retrievers", "`--model_args retriever=NAME`.", *(section(retriever(name)) for name in retrievers())]
+        ["# Retrievers", "`--model_args retriever=NAME`.", *(section(retriever(name)) for name in retriever_names())]
     )
     pages["errors.md"] = errors_page(root)
     pages["api.md"] = api_page()
     return pages
 
 
-def page(about: Description, figure: str = "") -> str:
-    """A page of its own."""
-    return "\n\n".join([f"# {about.name}", *_body(about, 2, figure)]) + "\n"
+def page(about: Description, figure: str = "", *extras: str) -> str:
+    """A page of its own, with the extras that are not empty at its end."""
+    return "\n\n".join([f"# {about.name}", *_body(about, 2, figure), *filter(None, extras)]) + "\n"
 
 
 def sources(name: str) -> str:
@@ -68,7 +72,7 @@ def section(about: Description) -> str:
 def metrics_page() -> str:
     """All scores, by kind; what holds for a kind stands before its scores."""
     kinds: dict[tuple[str, ...], list[Description]] = {}
-    for about in map(metric, metrics()):
+    for about in map(metric, metric_names()):
         kinds.setdefault(tuple(text for title, text in about.notes if title == KIND), []).append(about)
     parts = ["# Scores", "Every score, its formula in words, and its source."]
     for (title, *texts), scores in kinds.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 from page_links import ROOT_PAGES
 
-from lm_eval_rag.describe.models import models
-from lm_eval_rag.describe.tasks import tasks
+from lm_eval_rag.describe.models import model_names
+from lm_eval_rag.describe.tasks import task_names
 
 PAGES = {  # title -> pages in docs/, or pages of the project's root; those that are not there are left out
     "Start": {"Overview": "index.md", "Running": "running.md", "Extras": "extras.md"},
@@ -19,7 +19,9 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
         "Your model": "your_model.md",
         "Fine-tuning": "fine_tuning.md",
         "Publishing": "publishing.md",
-        "Reading a run": "viewing.md",
+        "Your table": "your_table.md",
+        "Viewing a run": "view.md",
+        "Reports": "report.md",
     },
     "Topics": {
         "Retrieval": "retrieval.md",
@@ -27,6 +29,7 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
         "CRAG": "crag.md",
         "Wikipedia": "tasks_wikipedia.md",
         "Results": "results.md",
+        "Leaderboard": "leaderboard.md",
     },
     "Project": {
         "Design": "design.md",
@@ -48,7 +51,7 @@ def nav(root: Path) -> list[dict[str, Any]]:
     if others := sorted(there - listed):
         parts[OTHERS] = [{page.removesuffix(".md").replace("_", " ").capitalize(): page} for page in others]
     project = parts.pop("Project")
-    methods = [{"All methods": "methods/index.md"}, *({name: f"methods/{name}.md"} for name in models())]
-    sets = [{"All tasks": "tasks/index.md"}, *({name: f"tasks/{name}.md"} for name in sorted(tasks()))]
+    methods = [{"All methods": "methods/index.md"}, *({name: f"methods/{name}.md"} for name in model_names())]
+    sets = [{"All tasks": "tasks/index.md"}, *({name: f"tasks/{name}.md"} for name in sorted(task_names()))]
     reference = [{"Methods": methods}, {"Tasks": sets}, *({name: page} for name, page in GENERATED.items())]
     return [*({title: pages} for title, pages in parts.items()), {"Reference": reference}, {"Project": project}]

@@ -7,7 +7,6 @@ from lm_eval_rag.tasks.crag.build import SPECS, Spec, manifest
 from lm_eval_rag.tasks.crag.card import DEPARTURES
 
 PAPER = "CRAG (arXiv:2406.04744)"
-SCORES = ("crag_score", "crag_correct", "crag_missing", "crag_hallucination")
 DEMO_OPTIONS = {
     "split": TaskOption("0 or 1", "", "0 takes the validation questions, 1 those of the public test; by default both."),
 }
@@ -22,7 +21,7 @@ OPTIONS = {
 
 def about() -> dict[str, TaskAbout]:
     """The tasks of this folder by name, group included."""
-    group = TaskAbout(f"The three tasks: {', '.join(SPECS)}.", PAPER, SCORES, OPTIONS, DEPARTURES)
+    group = TaskAbout(f"The three tasks: {', '.join(SPECS)}.", PAPER, OPTIONS, DEPARTURES)
     return {**{name: _task(spec) for name, spec in SPECS.items()}, "crag": group}
 
 
@@ -31,4 +30,4 @@ def _task(spec: Spec) -> TaskAbout:
     graph = " and a mock API over knowledge graphs" if spec.graph else ""
     summary = f"2,706 questions of eight types in five domains, with {spec.shown} web pages each{graph}."
     sources = tuple(upstream[path] for path in spec.sources("v4"))
-    return TaskAbout(summary, PAPER, SCORES, OPTIONS, DEPARTURES, sources)
+    return TaskAbout(summary, PAPER, OPTIONS, DEPARTURES, sources)

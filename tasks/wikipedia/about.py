@@ -17,13 +17,6 @@ PAPERS = {  # beginning of a task's name -> where its questions come from
     "rag_triviaqa": "TriviaQA (arXiv:1705.03551)",
     "rag_webquestions": "WebQuestions (Berant et al., EMNLP 2013)",
 }
-SCORES = {  # family of official scores -> what to look at first
-    "hotpotqa": ("hotpot_em", "hotpot_f1", "evidence_recall@10"),
-    "2wiki": ("hotpot_em", "hotpot_f1", "evidence_recall@10"),
-    "musique": ("squad_em", "squad_f1", "evidence_recall@10"),
-    "open_domain": ("squad_em", "squad_f1", "recall@10"),
-    "fever": ("fever_label", "evidence_recall@10"),
-}
 GROUPS = {
     "multihop": "The multi-hop tasks: hotpotqa, 2wikimultihopqa, musique, bamboogle.",
     "open_domain": "The open-domain tasks: rag_nq, rag_triviaqa, rag_webquestions.",
@@ -37,11 +30,7 @@ DEPARTURES = (
 
 def about() -> dict[str, TaskAbout]:
     """The tasks of this folder by name, groups included."""
-    group_scores = ("em", "token_f1", "evidence_recall@10")
-    groups = {
-        name: TaskAbout(summary, "this project", group_scores, {"corpus": _corpus("")})
-        for name, summary in GROUPS.items()
-    }
+    groups = {name: TaskAbout(about, "this project", {"corpus": _corpus("")}) for name, about in GROUPS.items()}
     return {**{name: _task(name, task) for name, task in TASKS.items()}, **groups}
 
 
@@ -54,7 +43,7 @@ def _task(name: str, task: Task) -> TaskAbout:
     sources = dict.fromkeys((*choice.files, *CORPORA[choice.corpus].files))
     upstream = manifest()
     files = tuple(upstream[path] for path in sources)
-    return TaskAbout(f"{summary}.", paper, SCORES[task.scoring], options, DEPARTURES, files)
+    return TaskAbout(f"{summary}.", paper, options, DEPARTURES, files)
 
 
 def _corpus(default: str, names: str = "the name of a corpus that all tasks of the group have") -> TaskOption:

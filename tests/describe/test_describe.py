@@ -3,6 +3,7 @@
 import ast
 import inspect
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from lm_eval_rag.describe.description import KINDS, Description
 from lm_eval_rag.describe.docstrings import read_docstring
 from lm_eval_rag.describe.models import model
 from lm_eval_rag.describe.signatures import arguments_of
-from lm_eval_rag.describe.tasks import about_tasks, names_in_files
+from lm_eval_rag.describe.tasks import about_tasks, first_scores, names_in_files
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.generators.spec import SPEED_ONLY
 from lm_eval_rag.harness.plugin.arguments import OURS
@@ -79,8 +80,22 @@ def test_every_argument_of_all_models_is_among_them() -> None:
 
 def test_every_task_says_what_it_is() -> None:
     assert set(about_tasks()) == set(names_in_files())
-    for name, about in about_tasks().items():
-        assert set(about.scores) <= set(METRICS), name
+    for name in about_tasks():
+        assert set(first_scores(name)) <= set(METRICS), name
+
+
+def test_the_scores_to_look_at_first_are_those_of_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    files = {
+        "_base": 'metadata:\n  version: 1\n  headline: [em, "recall@10"]\n',
+        "a.yaml": "include: _base\ntask: a\n",
+        "b.yaml": "include: _base\ntask: b\nmetadata:\n  headline: [mrr]\n",
+        "c.yaml": "task: c\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "own" / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("lm_eval_rag.describe.tasks.tasks_folder", lambda: tmp_path)
+    assert [first_scores(name) for name in "abc"] == [("em", "recall@10"), ("mrr",), ()]
 
 
 @pytest.mark.parametrize("file", sorted(ROOT.glob("tasks/*/task.py")), ids=lambda file: file.parent.name)
@@ -190,6 +205,14 @@ def mine(query: Query, *, k: Positive = 5, note: str | None = None) -> Plan[Answ
     k, note = about.arguments
     assert (k.default, k.type, k.meaning) == ("5", "a whole number of 1 or more", "Passages, at most.")
     assert (note.default, note.type, note.meaning) == ("", "a text or None", "")
+
+
+def test_a_method_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("theirs", "lm_eval_rag.methods.ircot:ircot", "lm_eval_rag.methods")
+    for module in ("lm_eval_rag.describe.models", "lm_eval_rag._register"):
+        monkeypatch.setattr(f"{module}.entry_points", lambda group: [point] if group == point.group else [])
+    (about,) = describe.described("theirs")
+    assert about.usage.endswith("--model rag --model_args method=theirs") and about.arguments[0].name == "k"
 
 
 def test_formulas_and_lists_keep_their_lines() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+import lm_eval_rag
 from lm_eval_rag import cli
-from lm_eval_rag.harness.data.corpus import corpus_from_jsonl, open_corpus
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.documents.intake import as_corpus
+from lm_eval_rag.harness.plugin.retrieve_cli import load_tasks
 from lm_eval_rag.tasks.reasoning_demo.build import build as build_reasoning
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_rules
 
@@ -24,8 +27,9 @@ def export(*arguments: Any) -> int:
 def test_jsonl_is_a_corpus_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("ruleqa_demo", "--out", tmp_path / "demo") == 0
     said = capsys.readouterr().out
-    corpus, again = open_corpus(build_rules()), corpus_from_jsonl(tmp_path / "demo" / "corpus.jsonl")
+    corpus, again = open_corpus(build_rules()), as_corpus(tmp_path / "demo" / "corpus.jsonl")
     assert f"corpus.jsonl: {len(corpus)} rows" in said and "No terms" in said
+    assert again is not None
     assert again.ids.to_pylist() == corpus.ids.to_pylist() and list(again.texts) == list(corpus.texts)
     last = len(corpus) - 1
     assert again.passage(last).fact == corpus.passage(last).fact is not None
@@ -81,6 +85,15 @@ def test_passages_of_single_questions_name_their_question(tmp_path: Path) -> Non
     questions, passages = lines(tmp_path / "c" / "questions.jsonl"), lines(tmp_path / "c" / "corpus.jsonl")
     assert {row["question"] for row in passages} == {row["id"] for row in questions} and len(questions) == 2
     assert len({(row["question"], row["id"]) for row in passages}) == len(passages)
+
+
+def test_each_task_of_a_group_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm_eval_rag.register()
+    tasks = load_tasks(["ruleqa_demo", "reasoning_demo"])
+    monkeypatch.setattr("lm_eval_rag.export.load_tasks", lambda names, metadata: tasks)
+    assert export("multihop", "--out", tmp_path / "group", "--limit", 1) == 0
+    assert sorted(path.name for path in (tmp_path / "group").iterdir()) == ["reasoning_demo", "ruleqa_demo"]
+    assert (tmp_path / "group" / "ruleqa_demo" / "questions.jsonl").is_file()
 
 
 def test_terms_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], mirror: Path | None) -> None:

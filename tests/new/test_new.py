@@ -61,11 +61,11 @@ def test_a_task_runs_as_the_command_says(place: str, folder: Path, capsys: Any, 
     lm_eval_rag.register()
     assert cli.main(["new", "task", "moss", *(["--out", place] if place else [])]) == 0
     said = capsys.readouterr().out
-    assert f"--include_path {place}moss --tasks moss" in said and f"corpus={place}moss/corpus.jsonl" in said
+    assert f"--include_path {place}moss --tasks moss --model standard_rag\n" in said
     (folder / "my.py").write_text(WITHOUT_GENERATOR, encoding="utf-8")
     results = lm_eval.simple_evaluate(
         model="rag",
-        model_args=f"method=my.py:last_word,corpus={place}moss/corpus.jsonl,journal=off",
+        model_args="method=my.py:last_word,journal=off",
         tasks=["moss"],
         task_manager=TaskManager(include_path=f"{place}moss", include_defaults=False),
         bootstrap_iters=0,

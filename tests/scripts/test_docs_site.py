@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lm_eval_rag._register import MODELS
-from lm_eval_rag.describe.metrics import metrics
+from lm_eval_rag.describe.metrics import metric_names
 from lm_eval_rag.describe.models import model
-from lm_eval_rag.describe.retrievers import retrievers
-from lm_eval_rag.describe.tasks import task, tasks
+from lm_eval_rag.describe.retrievers import retriever_names
+from lm_eval_rag.describe.tasks import task, task_names
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
 import ask_figures  # noqa: E402
 import error_pages  # noqa: E402
 import generated_pages  # noqa: E402
+import page_extras  # noqa: E402
 import page_links  # noqa: E402
 import site_nav  # noqa: E402
 
@@ -44,17 +45,32 @@ def test_every_entry_of_a_registry_has_its_page(pages: dict[str, str]) -> None:
         assert text.startswith(f"# {name}\n") and f"figure of {name}" in text
         assert all(f"| `{argument.name}` | {argument.type} |" in text for argument in model(name).arguments)
         assert f"[{name}]({name}.md)" in pages["methods/index.md"]
-    for name in tasks():
+    for name in task_names():
         text = pages[f"tasks/{name}.md"]
         assert text.startswith(f"# {name}\n") and task(name).summary in text and "**Terms:**" in text
-    assert {f"### {name}" for name in metrics()} <= set(pages["metrics.md"].splitlines())
-    assert {f"## {name}" for name in retrievers()} <= set(pages["retrievers.md"].splitlines())
+    assert {f"### {name}" for name in metric_names()} <= set(pages["metrics.md"].splitlines())
+    assert {f"## {name}" for name in retriever_names()} <= set(pages["retrievers.md"].splitlines())
 
 
 def test_papers_and_files_are_links(pages: dict[str, str]) -> None:
     assert "[arXiv:2212.10509](https://arxiv.org/abs/2212.10509)" in pages["methods/ircot.md"]
     assert "[icews14/train.txt](https://raw.githubusercontent.com/" in pages["tasks/ruleqa_i.md"]
     assert "## Files" not in pages["tasks/ruleqa_demo.md"]
+
+
+def test_pages_lead_to_what_was_measured(pages: dict[str, str]) -> None:
+    assert "[Exact match on RuleQA](../results.md#exact-match-on-ruleqa)" in pages["methods/rulerag_ft.md"]
+    assert "**Measured:**" not in pages["methods/rag.md"]
+    headings = re.findall(r"^#{2,3} (.+)$", (ROOT / "RESULTS.md").read_text(encoding="utf-8"), re.MULTILINE)
+    anchors = {page_extras.anchor(heading) for heading in headings}
+    linked = set(re.findall(r"\(\.\./results\.md#([^)]+)\)", "".join(pages.values())))
+    assert len(anchors) == len(headings) and linked <= anchors
+
+
+def test_only_embedded_tasks_show_a_question(pages: dict[str, str]) -> None:
+    with_question = {path for path, text in pages.items() if "## A question" in text}
+    assert with_question == {"tasks/ruleqa_demo.md", "tasks/crag_demo.md", "tasks/reasoning_demo.md"}
+    assert '"answers": [' in pages["tasks/ruleqa_demo.md"]
 
 
 def test_the_navigation_lists_every_page_once(pages: dict[str, str]) -> None:

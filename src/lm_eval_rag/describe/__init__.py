@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from textwrap import shorten
 
 from lm_eval_rag.describe.description import Description
-from lm_eval_rag.describe.metrics import metric, metrics
-from lm_eval_rag.describe.models import model, models
+from lm_eval_rag.describe.metrics import metric, metric_names
+from lm_eval_rag.describe.models import installed, model, model_names
 from lm_eval_rag.describe.page import page
-from lm_eval_rag.describe.retrievers import retriever, retrievers
-from lm_eval_rag.describe.tasks import task, tasks
+from lm_eval_rag.describe.retrievers import retriever, retriever_names
+from lm_eval_rag.describe.tasks import task, task_names
 from lm_eval_rag.harness.common.errors import unknown
 
 # kind -> its names, and the description of one
 REGISTRIES: dict[str, tuple[Callable[[], tuple[str, ...]], Callable[[str], Description]]] = {
-    "model": (models, model),
-    "task": (tasks, task),
-    "metric": (metrics, metric),
-    "retriever": (retrievers, retriever),
+    "model": (model_names, model),
+    "task": (task_names, task),
+    "metric": (metric_names, metric),
+    "retriever": (retriever_names, retriever),
 }
 WIDTH, NAMES = 110, 26  # characters of a line, and of a name in a list
 
@@ -36,12 +36,12 @@ def describe_main(argv: Sequence[str]) -> int:
 
 
 def described(name: str) -> list[Description]:
-    """Every entry of that name: a task may be called as a model is.
+    """Every entry of that name: a task may be called as a model is. A method of another package, or of a file, too.
 
     Raises:
         UserError: There is none.
     """
-    if ":" in name:
+    if ":" in name or name in installed():
         return [model(name)]
     found = [one(name) for names, one in REGISTRIES.values() if name in names()]
     if not found:

@@ -19,7 +19,7 @@ SCORES = ("precision", "recall", "F1")
 PARTS = {"sp": "supporting facts", "triples": "triples", "joint": "answer and evidence jointly"}
 
 
-def metrics() -> tuple[str, ...]:
+def metric_names() -> tuple[str, ...]:
     """The names of all metrics."""
     return tuple(METRICS)
 

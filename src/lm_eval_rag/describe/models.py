@@ -6,9 +6,10 @@ import inspect
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
-from lm_eval_rag._register import METHODS, MODELS, OWN, find_method, method_of
+from lm_eval_rag._register import METHODS, MODELS, OTHERS, OWN, find_method, method_of
 from lm_eval_rag.describe.description import Argument, Description
 from lm_eval_rag.describe.docstrings import read_docstring
 from lm_eval_rag.describe.signatures import arguments_of
@@ -24,9 +25,14 @@ def shared() -> tuple[Argument, ...]:
     return tuple(Argument(name, one.type, one.default, one.meaning) for name, one in SHARED.items())
 
 
-def models() -> tuple[str, ...]:
+def model_names() -> tuple[str, ...]:
     """The names of all models."""
     return MODELS
+
+
+def installed() -> tuple[str, ...]:
+    """The names of methods that other packages bring."""
+    return tuple(point.name for point in entry_points(group=OTHERS) if point.name not in MODELS)
 
 
 def model(name: str) -> Description:

@@ -15,7 +15,7 @@ from lm_eval_rag.harness.retrieval import PARTS, RETRIEVERS, reranked
 PREFIX = "retriever_"
 
 
-def retrievers() -> tuple[str, ...]:
+def retriever_names() -> tuple[str, ...]:
     """The names of all retrievers."""
     return tuple(RETRIEVERS)
 

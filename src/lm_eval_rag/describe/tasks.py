@@ -14,6 +14,18 @@ from lm_eval_rag.harness.hub.terms import statements
 from lm_eval_rag.harness.plugin.shared_metadata import METADATA
 
 NAME = re.compile(r"^(?:task|group): (\S+)$", re.MULTILINE)
+HEADLINE = re.compile(r"^ +headline: \[(.+)\]$", re.MULTILINE)
+INCLUDE = re.compile(r"^include: (\S+)$", re.MULTILINE)
+DEEPEST = 5  # files that include each other
+
+
+def first_scores(name: str) -> tuple[str, ...]:
+    """The scores that the YAML of a task declares as its headline, itself or by ``include``; () if it declares none."""
+    folder = tasks_folder() / names_in_files()[name]
+    text, read = (folder / f"{name}.yaml").read_text(encoding="utf-8"), 0
+    while not (declared := HEADLINE.search(text)) and (included := INCLUDE.search(text)) and read < DEEPEST:
+        text, read = (folder / included[1]).read_text(encoding="utf-8"), read + 1
+    return tuple(part.strip(" \"'") for part in declared[1].split(",")) if declared else ()
 
 
 def names_in_files() -> dict[str, str]:
@@ -34,7 +46,7 @@ def about_tasks() -> dict[str, TaskAbout]:
     return found
 
 
-def tasks() -> tuple[str, ...]:
+def task_names() -> tuple[str, ...]:
     """The names of all tasks and groups."""
     return tuple(names_in_files())
 
@@ -48,6 +60,7 @@ def task(name: str) -> Description:
     if name not in names_in_files():
         raise unknown("task", name, names_in_files())
     about = about_tasks()[name]
+    scores = first_scores(name)
     own = tuple(Argument(key, one.type, one.default, one.meaning) for key, one in about.options.items())
     terms = statements(about.files)
     data = f"The data are subject to the terms of their sources: {'; '.join(terms)}." if terms else "No terms apply."
@@ -60,5 +73,5 @@ def task(name: str) -> Description:
         departures=about.departures,
         arguments=own,
         shared=tuple(Argument(key, one.type, one.default, one.meaning) for key, one in METADATA.items()),
-        notes=(("scores to look at first", ", ".join(about.scores)), ("terms", data)),
+        notes=(*((("scores to look at first", ", ".join(scores)),) if scores else ()), ("terms", data)),
     )

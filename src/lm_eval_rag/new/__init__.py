@@ -48,8 +48,7 @@ SKELETONS = {
             "NAME/questions.jsonl": "questions.jsonl.txt",
             "NAME/corpus.jsonl": "corpus.jsonl.txt",
         },
-        "Run it:   lm_eval --include_path {folder}NAME --tasks NAME --model standard_rag "
-        "--model_args corpus={folder}NAME/corpus.jsonl\n",
+        "Run it:   lm_eval --include_path {folder}NAME --tasks NAME --model standard_rag\n",
     ),
 }
 
@@ -93,7 +92,7 @@ def _check_name(kind: str, name: str) -> None:
 
 def _text(source: str, chosen: argparse.Namespace) -> str:
     text = (files(__package__) / "skeletons" / source).read_text(encoding="utf-8")
-    return text.replace("NAME", chosen.name).replace("FOLDER/", _prefix(chosen.out))
+    return text.replace("NAME", chosen.name)
 
 
 def _prefix(folder: Path) -> str:
