@@ -20,7 +20,9 @@ def run(method, right, found, answer="Vale", text="Ada was born in Vale."):
         record = {"prompt_tokens": 90, "completion_tokens": 10, "passages": [{"text": text}]}
         scores = {"em": float(i < right), "token_f1": float(i < right), "recall@10": float(i < found)}
         doc = {"id": f"q{i}", "_rag": record}
-        samples.append({"doc": doc, "filter": "none", "filtered_resps": [answer], "metrics": list(scores), **scores})
+        samples.append(
+            {"doc_id": i, "doc": doc, "filter": "none", "filtered_resps": [answer], "metrics": list(scores), **scores}
+        )
     return TaskRun(method, "ruleqa_demo", Path("results.json"), {}, tuple(samples))
 
 
