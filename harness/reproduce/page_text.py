@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
+from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.mistakes import CLASSES, cells
-from lm_eval_rag.harness.report.report_text import WIDTH, cell
+from lm_eval_rag.harness.report.report_text import wrapped as _wrapped
 from lm_eval_rag.harness.report.stats import DRAWS, Interval
 from lm_eval_rag.harness.report.table import printable, table
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, Comparison
@@ -173,7 +173,3 @@ def _commands(lines: Iterable[Line]) -> Iterable[str]:
     for line in lines:
         yield _wrapped(f"{line.label}: {line.status}")
         yield from (f"    {printable(command)}" for command in line.commands)
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(printable(text), WIDTH, subsequent_indent="  ")

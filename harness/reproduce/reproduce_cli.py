@@ -14,10 +14,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
+from lm_eval_rag.harness.report.drawing import why_no_figures
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.figure_files import why_no_figures, write_figures
+from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text

@@ -162,7 +162,7 @@ def report(argv: Sequence[str]) -> int:
 
 def rescore(argv: Sequence[str]) -> int:
     """Recompute every score of a run from its samples alone."""
-    from lm_eval_rag.harness.report.report_cli import rescore_main
+    from lm_eval_rag.harness.report.rescore_cli import rescore_main
 
     return rescore_main(list(argv))
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval_rag.harness.report.drawing import COLOURS, SUFFIXES, why_no_figures
 from lm_eval_rag.harness.report.mistakes import ATTRIBUTION, RETRIEVAL, RULE, Mistake
 from lm_eval_rag.harness.report.published import PublishedRow
-from lm_eval_rag.harness.reproduce.figure_files import COLOURS, SUFFIXES, why_no_figures, write_figures
+from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import Page, make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
