@@ -21,7 +21,9 @@ SPECIAL = {
     "]": "{]}",
     **{character: f"\\{character}" for character in "%_&$#{}"},
 }
+LONG = 40  # rows; a table with more is a longtable, which continues on the next page
 HEAD = r"""% \usepackage{booktabs}
+% \usepackage{longtable} for tables of more than 40 rows
 % \usepackage[T1]{fontenc}
 """
 
@@ -49,20 +51,13 @@ def _table(grid: Grid, section: str, number: str) -> str:
     key = re.sub(r"[^a-z]+", "-", grid.title.lower()).strip("-")
     caption = f"{section}: {grid.title[:1].lower()}{grid.title[1:]}. {' '.join(grid.notes)}".strip()
     columns = "".join("l" if i in grid.left else "r" for i in range(len(grid.head)))
-    lines = [
-        r"\begin{table}[t]",
-        r"  \centering\small",
-        rf"  \caption{{{escaped(caption)}}}",
-        rf"  \label{{tab:{number}-{key}}}",
-        rf"  \begin{{tabular}}{{{columns}}}",
-        r"    \toprule",
-        _row(grid.head),
-        r"    \midrule",
-        *map(_row, grid.rows),
-        r"    \bottomrule",
-        r"  \end{tabular}",
-        r"\end{table}",
-    ]
+    title = [rf"  \caption{{{escaped(caption)}}}", rf"  \label{{tab:{number}-{key}}}"]
+    rows = [r"    \toprule", _row(grid.head), r"    \midrule", *map(_row, grid.rows), r"    \bottomrule"]
+    if len(grid.rows) > LONG:
+        lines = [rf"\begin{{longtable}}{{{columns}}}", title[0], title[1] + r" \\", *rows, r"\end{longtable}"]
+    else:
+        inner = [rf"  \begin{{tabular}}{{{columns}}}", *rows, r"  \end{tabular}"]
+        lines = [r"\begin{table}[t]", r"  \centering\small", *title, *inner, r"\end{table}"]
     return "\n".join(["", *lines])
 
 
