@@ -11,11 +11,11 @@ from lm_eval_rag.harness.report.mistakes import CLASSES, Counts
 from lm_eval_rag.harness.reproduce.claims import BASELINE, FAILS, HOLDS, UNCLEAR, Comparison, Tested
 from lm_eval_rag.harness.reproduce.page import Cell, Line, Page
 from lm_eval_rag.harness.reproduce.page_text import (
-    HOW,
     VERDICTS_HOW,
     compared_text,
     doubts,
     figure_table,
+    how,
     signed,
     trial,
 )
@@ -49,8 +49,9 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         waiting=[claim for claim, tests in page.claims if not tests],
         score_tables=list(_score_tables(page)),
         doubts=doubts(page),
+        entries=list(_contents(page)),
         mistakes=list(_mistakes(page)),
-        how=HOW,
+        how=how(page),
         compared_text=compared_text,
         verdicts_how=VERDICTS_HOW,
         mean_of=cell,
@@ -61,6 +62,20 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         classes=CLASSES,
         baseline=BASELINE,
     )
+
+
+def _contents(page: Page) -> Iterable[tuple[str, str]]:
+    """(id, title) of the parts that the page has."""
+    tested = any(tests for _, tests in page.claims)
+    parts = {
+        "figures": ("Figures", page.figures),
+        "verdicts": ("Verdicts", [line for line in page.lines if line.verdict is not None]),
+        "claims": ("Claims", page.claims),
+        "differences": ("Differences", tested),
+        "scores": ("Scores", True),
+        "mistakes": ("Why answers are wrong", list(_mistakes(page))),
+    }
+    return ((key, title) for key, (title, there) in parts.items() if there)
 
 
 def _claim_rows(tests: Sequence[Tested]) -> Iterable[tuple[str, str, dict[str, Comparison | str]]]:

@@ -183,7 +183,7 @@ def _corpus_of(task: str) -> str:
 
 
 def reproduce(argv: Sequence[str]) -> int:
-    """Run a paper's table or figure, ours beside the published numbers."""
+    """Run a table of your own, or a paper's beside its published numbers."""
     from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 
     boards = Path(str(files("lm_eval_rag.leaderboards")))
