@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from lm_eval_rag.harness.report.cells import cell
+from lm_eval_rag.harness.report.cells import cell, p_value
 from lm_eval_rag.harness.report.html_page import render_page
 from lm_eval_rag.harness.report.mistakes import CLASSES, Counts
 from lm_eval_rag.harness.reproduce.claims import BASELINE, FAILS, HOLDS, UNCLEAR, Comparison, Tested
@@ -55,6 +55,7 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         compared_text=compared_text,
         verdicts_how=VERDICTS_HOW,
         mean_of=cell,
+        p_value=p_value,
         signed=signed,
         has=_has,
         bar=_bar,
