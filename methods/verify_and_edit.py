@@ -24,13 +24,13 @@ from lm_eval_rag.harness.core.asks import generate, retrieve, sample
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
+from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_or_line,
     consistency,
     first_sentence,
     lines,
-    sentences,
     states_answer,
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited

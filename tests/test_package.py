@@ -105,8 +105,8 @@ def test_sdist_holds_what_git_tracks(built: tuple[Path, Path]) -> None:
     root = f"lm_eval_rag-{__version__}/"
     with tarfile.open(built[0]) as archive:
         packed = {name.removeprefix(root) for name in archive.getnames()}
-    texts = ("CONTRIBUTING.md", "README.md", "RESULTS.md", "LICENSE")
-    expected = tracked(*FOLDERS, "src", "scripts", "tests", "docs", "Makefile", *texts)
+    texts = ("CONTRIBUTING.md", "README.md", "RESULTS.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "SECURITY.md")
+    expected = tracked(*FOLDERS, "src", "scripts", "tests", "docs", "Makefile", "mkdocs.yml", *texts)
     assert packed - {"PKG-INFO", ".gitignore", "pyproject.toml", "lm_eval_rag.pth", "lm_eval_rag.start"} == expected
 
 

@@ -162,9 +162,10 @@ def _plan_in(owner: Any) -> tuple[str, str] | None:
     """(field, name of the ask's function) of a plan that a value holds and that was never run; None without one."""
     for field in owner.__dataclass_fields__:
         value = getattr(owner, field)
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            if type(one) in INNOCENT:
-                continue
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        if INNOCENT.issuperset(map(type, values)):
+            continue
+        for one in values:
             if (name := _plan_name(one)) is not None:
                 return f"{type(owner).__name__}.{field}", name
             if type(one) in LOOKED_INTO and (inner := _plan_in(one)) is not None:

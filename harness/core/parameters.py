@@ -93,7 +93,7 @@ def bind(method: Callable[..., Any], given: Mapping[str, Any], others: tuple[str
     Raises:
         UserError: A name the method does not know, or a value of another type or out of range.
     """
-    known, hints = defaults(method), _hints(method)
+    known, hints = defaults(method), hints_of(method)
     for name, value in given.items():
         if name not in known:
             raise _unknown(name, known, others)
@@ -107,7 +107,12 @@ def _unknown(name: str, known: Mapping[str, Any], others: tuple[str, ...]) -> Us
     return unknown("argument", name, [*known, *others])
 
 
-def _hints(method: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(method: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a method's parameters by name, with their bounds.
+
+    Raises:
+        UserError: They name what its file does not import.
+    """
     try:
         return get_type_hints(function_of(method), include_extras=True)
     except NameError as error:
@@ -136,7 +141,7 @@ def _not_allowed(name: str, value: Any, hint: Any) -> UserError:
     if all(get_origin(option) is Literal for option in options):
         return unknown(f"value of {name}", str(value), [str(one) for option in options for one in get_args(option)])
     digits = f" Write {int(value)} with digits alone." if isinstance(value, float) and _is_number(value, hint) else ""
-    return UserError(f"{name}={value!r} is not allowed: give {_allowed(hint)}.{digits}")
+    return UserError(f"{name}={value!r} is not allowed: give {in_words(hint)}.{digits}")
 
 
 def _is_number(value: float, hint: Any) -> bool:
@@ -154,16 +159,16 @@ def _is_union(hint: Any) -> bool:
     return get_origin(hint) in (Union, UnionType)
 
 
-def _allowed(hint: Any) -> str:
+def in_words(hint: Any) -> str:
     """An annotation in words: ``a whole number of 1 or more``."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         bounds = [words.format(value) for name, words in BOUNDS.items() for value in _bound(parts[1:], name)]
-        return " ".join([_allowed(parts[0]), " and ".join(bounds)]).strip()
+        return " ".join([in_words(parts[0]), " and ".join(bounds)]).strip()
     if origin is Literal:
         return "one of " + ", ".join(map(str, parts))
     if _is_union(hint):
-        return " or ".join(map(_allowed, parts))
+        return " or ".join(map(in_words, parts))
     return TYPES.get(hint, getattr(hint, "__name__", str(hint)) if origin is None else str(hint))
 
 

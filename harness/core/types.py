@@ -6,7 +6,7 @@ returns an :class:`Answer`; the driver serves the asks and records a :class:`Tra
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -48,6 +48,7 @@ class Passage:
         time: ISO date or year of the fact, or None.
         source: Where it comes from (corpus id, page URL), or "".
         fact: (subject, relation, object) when the document states one fact, else None.
+        metadata: Further fields of the document, as JSON values by name; they are not searched and not in prompts.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Passage:
     time: str | None = None
     source: str = ""
     fact: tuple[str, str, str] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

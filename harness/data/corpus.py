@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.paths import cache_dir, read_text
+from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
-from lm_eval_rag.harness.data.tables import damaged, encoded, one_chunk, read_parquet, values
+from lm_eval_rag.harness.data.corpus_files import is_corpus, read_examples, read_files, write_files, write_meta
+from lm_eval_rag.harness.data.tables import encoded, one_chunk, values
 
 COLUMNS = ("id", "text", "subject", "relation", "object", "time")
 SLICE = 1 << 15  # documents that are worked on at once, where that takes memory
@@ -36,6 +37,7 @@ class Corpus:
         rules: The rule bank, best first.
         examples: (query, answer) pairs of F_G; None reads them from ``folder`` on first use.
         sources: Where each document comes from, by row; "" and () mean the corpus itself.
+        metadata: Further fields of each document, by row; () for none.
         folder: The folder it was opened from; indexes may be stored there. None for a corpus in memory.
         empty: Whether a corpus without documents is allowed.
     """
@@ -49,6 +51,7 @@ class Corpus:
         rules: Iterable[Rule] = (),
         examples: Iterable[Example] | None = (),
         sources: Sequence[str] = (),
+        metadata: Sequence[Mapping[str, Any]] = (),
         folder: Path | None = None,
         empty: bool = False,
     ) -> None:
@@ -58,6 +61,7 @@ class Corpus:
         self._columns = {name: one_chunk(table.column(name)) for name in COLUMNS}
         self._rules = tuple(rules)
         self._sources = tuple(sources) if any(sources) else ()
+        self._metadata = tuple(metadata) if any(metadata) else ()
         self._read: dict[int, tuple[Any, ...]] = {}  # by row, so that all passages of a document share their texts
         self._examples = None if examples is None else tuple(examples)
 
@@ -89,11 +93,66 @@ class Corpus:
         digest.update(repr(rules).encode())
         columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
         table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(COLUMNS, columns, strict=True)})
-        fingerprint, sources = digest.hexdigest()[:16], [p.source for p in passages]
-        return cls(table, id=id, fingerprint=fingerprint, rules=rules, examples=examples, sources=sources, empty=empty)
+        return cls(
+            table,
+            id=id,
+            fingerprint=digest.hexdigest()[:16],
+            rules=rules,
+            examples=examples,
+            sources=[p.source for p in passages],
+            metadata=[p.metadata for p in passages],
+            empty=empty,
+        )
 
     def __len__(self) -> int:
         return len(self._columns["id"])
+
+    @classmethod
+    def open(cls, folder: str | Path, id: str = "") -> Corpus:
+        """Open the corpus in a folder, as :meth:`save` writes it.
+
+        Args:
+            id: Its id; "" for the folder's name.
+
+        Raises:
+            UserError: A file is missing or damaged, or there is no document.
+        """
+        folder = Path(folder)
+        files = read_files(folder, COLUMNS)
+        return cls(
+            files.table,
+            id=id or folder.name,
+            fingerprint=files.fingerprint,
+            rules=files.rules,
+            examples=None,
+            sources=files.sources,
+            metadata=files.metadata,
+            folder=folder,
+        )
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the corpus into a new folder: documents, rules and worked examples, as Parquet files.
+
+        Returns:
+            The folder. :meth:`open` reads it, and a task's YAML may name it as its ``corpus``.
+
+        Raises:
+            UserError: The folder exists and is not empty.
+            MachineError: It cannot be written.
+        """
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} exists already. Give Corpus.save a new folder.")
+        with storing(folder, "Give Corpus.save another folder."):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.write(folder)
+            write_meta(folder, self.fingerprint)
+        return folder
+
+    def write(self, folder: Path) -> None:
+        """Write the Parquet files of the corpus into a folder, without ``meta.json``."""
+        examples = [(query.id, query.text, query.time, [answer]) for query, answer in self.examples()]
+        write_files(folder, self._columns, self._sources, self._metadata, self._rules, examples)
 
     @cached_property
     def texts(self) -> Sequence[str]:
@@ -118,12 +177,13 @@ class Corpus:
         columns = (values(self._columns[name], rows) for name in COLUMNS)
         for row, id, text, subject, relation, object, time in zip(rows, *columns, strict=True):
             whole = None if subject is None or relation is None or object is None else (subject, relation, object)
-            self._read[row] = (id, text, time, (self._sources[row] if self._sources else "") or self.id, whole)
+            source = (self._sources[row] if self._sources else "") or self.id
+            self._read[row] = (id, text, time, source, whole, self._metadata[row] if self._metadata else {})
         return [self._passage(int(row), float(score)) for row, score in hits]
 
     def _passage(self, row: int, score: float) -> Passage:
-        id, text, time, source, fact = self._read[row]
-        return Passage(id, text, score, time, source, fact)
+        id, text, time, source, fact, metadata = self._read[row]
+        return Passage(id, text, score, time, source, fact, metadata)
 
     def part(self, rows: Sequence[int], id: str) -> Corpus:
         """A corpus of some of the documents, in the order of ``rows``, without rules and examples."""
@@ -131,8 +191,25 @@ class Corpus:
 
         table = pa.table({name: column.take(pa.array(rows, pa.int64())) for name, column in self._columns.items()})
         sources = [self._sources[row] for row in rows] if self._sources else [self.id] * len(rows)
+        metadata = [self._metadata[row] for row in rows] if self._metadata else ()
         fingerprint = hashlib.sha256(json.dumps([self.fingerprint, list(rows)]).encode()).hexdigest()[:16]
-        return Corpus(table, id=id, fingerprint=fingerprint, sources=sources, empty=True)
+        return Corpus(table, id=id, fingerprint=fingerprint, sources=sources, metadata=metadata, empty=True)
+
+    def with_rules(self, rules: Iterable[Rule]) -> Corpus:
+        """The same documents with another rule bank, in memory."""
+        import pyarrow as pa
+
+        rules, table = tuple(rules), pa.table(self._columns)
+        fingerprint = hashlib.sha256(repr((self.fingerprint, rules)).encode()).hexdigest()[:16]
+        return Corpus(
+            table,
+            id=self.id,
+            fingerprint=fingerprint,
+            rules=rules,
+            examples=self.examples(),
+            sources=self._sources,
+            metadata=self._metadata,
+        )
 
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
@@ -142,7 +219,9 @@ class Corpus:
         """The generator training set F_G as (query, first answer) pairs; () if there is none."""
         if self._examples is None:
             assert self.folder is not None
-            self._examples = tuple(_read_examples(self.folder, self.id))
+            self._examples = tuple(
+                (Query(id, text, time, self.id), answers[0]) for id, text, time, answers in read_examples(self.folder)
+            )
         return self._examples
 
     @cached_property
@@ -214,58 +293,10 @@ def open_corpus(corpus_id: str) -> Corpus:
     Raises:
         UserError: There is no such folder, a file of it is missing or damaged, or it holds no document.
     """
-    folder = cache_dir() / corpus_id
-    if not (folder / "corpus.parquet").is_file():
+    if not is_corpus(cache_dir() / corpus_id):
         task = corpus_id.split("/")[0]
         raise UserError(
             f"There is no corpus {corpus_id!r} in {cache_dir()}. Build it with `lm-eval-rag build {task}`, "
             f"or set LM_EVAL_RAG_CACHE to the folder in which it was built."
         )
-    meta = folder / "meta.json"
-    try:
-        fingerprint = json.loads(meta.read_text(encoding="utf-8"))["hash"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise damaged(meta, error) from None
-    table = read_parquet(folder / "corpus.parquet", COLUMNS, coded=("subject", "relation", "object"))
-    names = ("head", "body", "support", "body_support", "confidence", "repeat")
-    rules = [Rule(**row) for row in read_parquet(folder / "rules.parquet", names).to_pylist()]
-    return Corpus(table, id=corpus_id, fingerprint=fingerprint, rules=rules, examples=None, folder=folder)
-
-
-def corpus_from_jsonl(path: str | Path, rules: Iterable[Rule] = (), examples: Iterable[Example] = ()) -> Corpus:
-    """A corpus in memory from a file with one JSON object per line: id, text and, optionally, time and fact.
-
-    ``fact`` is a list of three strings: subject, relation, object. Empty lines are skipped.
-
-    Raises:
-        UserError: The file is missing or a device, a line has the wrong form, an id is repeated, or there is no
-            document.
-    """
-    path = Path(path)
-    lines = read_text(path, "Give corpus= a UTF-8 file of JSON Lines.").split("\n")
-    passages = [_passage_of(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
-    return Corpus.of(passages, rules, examples)
-
-
-def _passage_of(line: str, where: str) -> Passage:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{where}: not JSON ({error}). Write one object per line.") from None
-    fields = row if isinstance(row, dict) else {}
-    fact = fields.get("fact")
-    good = isinstance(fields.get("id"), str) and isinstance(fields.get("text"), str)
-    good = good and isinstance(fields.get("time"), str | None) and not set(fields) - {"id", "text", "time", "fact"}
-    good = good and (fact is None or (isinstance(fact, list) and [type(part) for part in fact] == [str] * 3))
-    if not good:
-        raise UserError(
-            f"{where}: found {line.strip()[:80]!r}. Needed: an object with the strings 'id' and 'text'. Optional: "
-            f"the string 'time' and 'fact', a list of three strings (subject, relation, object)."
-        )
-    return Passage(fields["id"], fields["text"], time=fields.get("time"), fact=tuple(fact) if fact else None)
-
-
-def _read_examples(folder: Path, corpus_id: str) -> Iterable[Example]:
-    table = read_parquet(folder / "generator_train.parquet", ("id", "text", "time", "answers"))
-    for row in table.to_pylist():
-        yield Query(row["id"], row["text"], row["time"], corpus_id), row["answers"][0]
+    return Corpus.open(cache_dir() / corpus_id, corpus_id)

@@ -29,6 +29,21 @@ def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) 
         raise damaged(path, error) from None
 
 
+def column_names(path: Path) -> tuple[str, ...]:
+    """The columns of a Parquet file.
+
+    Raises:
+        UserError: The file is missing or truncated.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return tuple(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from None
+
+
 def damaged(path: Path, error: Exception) -> UserError:
     """The error for a missing or unreadable file of a built folder."""
     return UserError(

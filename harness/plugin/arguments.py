@@ -19,33 +19,20 @@ from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.journal import Journal, digest
 from lm_eval_rag.harness.core.parameters import bind, check, defaults, preset_of
 from lm_eval_rag.harness.core.prompts import read_prompt_file
-from lm_eval_rag.harness.data.corpus import corpus_from_jsonl
+from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.generators.fit import check_version
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY, ModelSpec
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.plugin.answer_likelihood import with_likelihood
+from lm_eval_rag.harness.plugin.shared_arguments import OWN
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 from lm_eval_rag.harness.web.extract import EXTRACTORS
 from lm_eval_rag.harness.web.reader import DEFAULT
 
 log = logging.getLogger(__name__)
-OURS = (
-    "generator",
-    "chat",
-    "retriever",
-    "corpus",
-    "journal",
-    "max_prompt_tokens",
-    "seed",
-    "kg",
-    "extractor",
-    "window",
-    "trace",
-    "perplexity",
-    "prepare_max_calls",
-)
+OURS = tuple(OWN)
 TEXTS = ("generator", "retriever", "corpus", "journal", "kg", "extractor", "trace")  # those of OURS that are texts
 LM_EVALS = ("batch_size", "max_batch_size", "device", "path")  # lm_eval adds these by itself
 
@@ -163,7 +150,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
     own |= _omitted(method, own, spec)
     if own.get("prompt_file") and own.get("answer_style", "free") == "free":  # other styles are other versions
         _check_prompts(own["prompt_file"], spec.note.prompt if spec.note else None)
-    corpus = corpus_from_jsonl(rest["corpus"]) if rest.get("corpus") else None
+    corpus = as_corpus(rest.get("corpus"))
     return Setup(
         name=name,
         method=method,

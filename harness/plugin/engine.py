@@ -18,8 +18,11 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, preset_of
 from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.progress import Bar
-from lm_eval_rag.harness.core.types import Answer, Passage, Query, Rule, Trace
-from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
+from lm_eval_rag.harness.core.types import Answer, Query, Trace
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.documents.intake import as_corpus
+from lm_eval_rag.harness.documents.records import is_table
+from lm_eval_rag.harness.documents.rule_files import MINE, read_rules
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work, ensure, work_of
@@ -107,8 +110,8 @@ def run(
     method: Callable[..., Any],
     questions: Iterable[str | Query],
     *,
-    corpus: Corpus | Iterable[Passage] | Iterable[str] | str | Path | None = None,
-    rules: Iterable[Rule] | str = (),
+    corpus: Any = None,
+    rules: Any = (),
     examples: Iterable[tuple[Query, str]] = (),
     generator: Generator | str | None = None,
     retriever: str | None = None,
@@ -123,8 +126,11 @@ def run(
     Args:
         method: A method's generator function.
         questions: Texts or queries.
-        corpus: Documents: a corpus, passages, texts, or the path of a JSON-lines file (id, text, time, fact).
-        rules: The rule bank, for methods that follow rules; or, as a text, the method's parameter of that name.
+        corpus: Documents: a corpus, passages, texts, dictionaries, frames, a folder, a file or ``hub:ORG/NAME``, as
+            :func:`lm_eval_rag.harness.documents.intake.read_documents` reads them.
+        rules: The rule bank, for methods that follow rules: rules, ``mine``, or a table of rules or facts, as
+            :func:`lm_eval_rag.harness.documents.rule_files.read_rules` reads it; any other text is the method's
+            parameter of that name.
         examples: (query, answer) pairs for ``shots=``.
         generator: A generator, or the name of one; None for the method's own (``rulerag_ft``), if it has one.
         retriever: Name of the retriever; None for the method's own, else ``bm25``.
@@ -141,7 +147,7 @@ def run(
         UserError: A method that breaks its contract, bad parameters, or an ask that nothing serves.
     """
     check_method(method)
-    if isinstance(rules, str):
+    if isinstance(rules, str) and rules != MINE and not is_table(rules):
         parameters["rules"], rules = rules, ()
     options = {name: parameters.pop(name) for name in list(parameters) if name.startswith("retriever_")}
     named = {"retriever": retriever, "generator": generator}
@@ -153,7 +159,7 @@ def run(
         corpora=Corpora(
             retriever or preset.get("retriever", "bm25"),
             {name.removeprefix("retriever_"): value for name, value in options.items()},
-            as_corpus(corpus, rules, examples),
+            _corpus(corpus, rules, examples),
         ),
         generator=as_generator(preset.get("generator") if generator is None else generator),
         journal=Journal(Path(journal) if journal is not None else None, "run"),
@@ -166,14 +172,14 @@ def run(
         engine.journal.close()
 
 
-def as_corpus(given: Any, rules: Iterable[Rule] = (), examples: Iterable[tuple[Query, str]] = ()) -> Corpus | None:
-    """A corpus from whatever the user has: a corpus, passages, texts, or a JSON-lines file."""
-    if given is None or isinstance(given, Corpus):
-        return given
-    if isinstance(given, (str, Path)):
-        return corpus_from_jsonl(given, rules, examples)
-    passages = [p if isinstance(p, Passage) else Passage(f"d{i}", str(p)) for i, p in enumerate(given)]
-    return Corpus.of(passages, rules, examples)
+def _corpus(documents: Any, rules: Any, examples: Iterable[tuple[Query, str]]) -> Corpus | None:
+    """Documents with the rule bank that the user wants; None without documents."""
+    corpus = as_corpus(documents, examples=examples)
+    if corpus is None:
+        return None
+    mine = isinstance(rules, str) and rules == MINE
+    passages = corpus.passages([(row, 0.0) for row in range(len(corpus))]) if mine else ()
+    return as_corpus(corpus, read_rules(rules, passages))
 
 
 def as_generator(given: Generator | str | None) -> Generator | None:

@@ -2,11 +2,11 @@
 
 The model's arguments are the method's keyword parameters, and beside them: ``generator`` (``tiny``, or any lm_eval
 model, whose own arguments are written ``gen_*``), ``chat`` (whether prompts go through the generator's chat template;
-by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*``), ``corpus`` (a JSON-lines file in
-place of the task's own), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's address),
-``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``, ``window`` (the
-most questions in flight), ``trace`` (a file for every step of every question), ``perplexity`` (whether the
-log-probability of each answer is asked for, one more call a question), ``prepare_max_calls`` (of the method's
+by default they do if its tokenizer has one), ``retriever`` (with ``retriever_*``), ``corpus`` (documents in place of
+the task's own: a folder or a file), ``kg`` (a knowledge graph in place of the task's own: a folder, or a server's
+address), ``extractor`` (what reads web pages), ``journal`` (``off`` or a file), ``max_prompt_tokens``, ``seed``,
+``window`` (the most questions in flight), ``trace`` (a file for every step of every question), ``perplexity`` (whether
+the log-probability of each answer is asked for, one more call a question), ``prepare_max_calls`` (of the method's
 preparation, if it has one).
 
 lm_eval's context is not used: a method builds its prompt from the document's question, so that it can budget passages;

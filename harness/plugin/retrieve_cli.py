@@ -24,8 +24,9 @@ from lm_eval_rag.harness.core.asks import Retrieve
 from lm_eval_rag.harness.core.journal import Journal, digest
 from lm_eval_rag.harness.core.parameters import Depth, check
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.data.page_store import split_id
+from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.retrieval import prepare
 from lm_eval_rag.harness.retrieval.run_file import Row, RunCorpus, RunNote, write_run
 
@@ -72,7 +73,7 @@ def retrieve_main(argv: Sequence[str]) -> int:
     options = _options(chosen.retriever_args)
     prepare(chosen.retriever, **options)  # a wrong name or option ends the command before any work
     output_folder(chosen.out.parent)
-    given = corpus_from_jsonl(chosen.corpus) if chosen.corpus else None
+    given = as_corpus(chosen.corpus)
     tasks = load_tasks(chosen.tasks.split(","), chosen.metadata)
     queries = list(questions_of(tasks, chosen.limit, given))
     wanted = Wanted(tuple(tasks), queries, chosen.retriever, options, chosen.k)
@@ -95,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--k", type=int, default=100, help="passages per question (default: 100)")
     parser.add_argument("--metadata", default="{}", help='as lm_eval\'s: \'{"corpus": "mirror"}\'')
-    parser.add_argument("--corpus", metavar="FILE.jsonl", help="documents in place of the tasks' own")
+    parser.add_argument("--corpus", metavar="DOCUMENTS", help="a folder or file in place of the tasks' own")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N questions of each task")
     return parser
 

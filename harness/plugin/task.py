@@ -159,7 +159,7 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             doc[RECORD] = record
         self._judge([(doc, results[0])])
         self._ground([(doc, results[0])])
-        item = rationale_item(doc, record) if record and self._groundings else None
+        item = self._item(doc, record) if record and self._groundings else None
         if record and item in self._groundings:
             record[GROUNDING] = self._groundings[item]
         verdict = self._verdicts.get(_response(doc, results[0])) if self._verdicts else None
@@ -182,11 +182,15 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         ]
         self._verdicts |= self.panel.verdicts([response for response in new if response not in self._verdicts])
 
+    def _item(self, doc: Mapping[str, Any], record: Mapping[str, Any]) -> Item | None:
+        """What judges of rationales read of an answer; None for nothing."""
+        return rationale_item(doc, record)
+
     def _ground(self, answered: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
         """Judge the rationales that were not judged yet; nothing without judges of rationales."""
         if not self._rationale_judges or "bypass" in self._metric_fn_list:
             return
-        items = [rationale_item(doc, getattr(answer, "aux", None) or {}) for doc, answer in answered]
+        items = [self._item(doc, getattr(answer, "aux", None) or {}) for doc, answer in answered]
         new = [item for item in items if item is not None and item not in self._groundings]
         self._groundings |= groundings(self._rationale_judges, new)
 

@@ -16,7 +16,7 @@ from lm_eval_rag.harness.report.run_report import ReportOptions, run_report
 from lm_eval_rag.harness.report.stats import holm, paired
 from lm_eval_rag.harness.scoring import METRICS
 
-SLICES = (  # keys of a task document that define slices
+SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
     *("slice", "popularity", "relation"),
     *("domain", "question_type", "static_or_dynamic", "split"),
 )
@@ -47,13 +47,16 @@ def build(
         weights: Weights of groups of questions, for weighted means.
 
     Raises:
-        UserError: Runs of one task have different questions under the same id or different versions, no run has the
-            label ``against`` or one of the ``metrics``, or ``seed`` is negative.
+        UserError: No question has the key ``by``, runs of one task have different questions under the same id or
+            different versions, no run has the label ``against`` or one of the ``metrics``, or ``seed`` is negative.
     """
     labels = {run.label for run in runs}
     if against is not None and against not in labels:
         raise unknown("run", against, labels)
     at_least("seed", seed, 0)
+    columns = {name for run in runs for sample in run.questions.values() for name in sample["doc"]}
+    if by not in {*SLICES, *columns}:
+        raise unknown("column of the questions", by, (name for name in columns if not name.startswith("_")))
     known = {name for run in runs for name in run.scores}
     known |= {*RATIOS, AREA} if any("crag_missing" in run.scores for run in runs) else set()
     for metric in metrics:

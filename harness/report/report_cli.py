@@ -64,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     figures = "write the figures to DIR, as SVG, PDF and PNG (extra: plots)"
     parser.add_argument("--figures", type=Path, metavar="DIR", help=figures)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the whole report to FILE, as JSON")
-    parser.add_argument("--by", choices=SLICES, default="slice", help="key of the slices (default: slice)")
+    by_help = f"key of the slices: {', '.join(SLICES)}, or a column of your questions (default: slice)"
+    parser.add_argument("--by", metavar="KEY", default="slice", help=by_help)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
     parser.add_argument("--metrics", help="only these metrics, in this order, such as em,recall@10 (default: all)")

@@ -22,7 +22,7 @@ from lm_eval_rag.harness.common.errors import UserError
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
 RESULT_KEYS = ("results", "configs", "n-samples", "config")  # required in a results file
-ALWAYS_SHOWN = ("answer_style",)  # model arguments that are shown even if all runs agree in them
+ALWAYS_SHOWN = ("answer_style", "method", "function", "url")  # model arguments that are shown even if runs agree
 FILE_ARGUMENTS = ("path", "journal", "trace", "window")  # model arguments that only name files and change no answer
 SAMPLE_KEYS = ("doc_id", "doc", "filter", "metrics", "filtered_resps")  # required in a line of samples
 HOW = "Run lm_eval with --output_path FOLDER --log_samples and give FOLDER."

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
+from lm_eval_rag.harness.plugin.saved_run import save_run
 from lm_eval_rag.harness.reproduce.sharing import CALLS, shared_calls
 from lm_eval_rag.harness.reproduce.table_spec import Row, TrainingStep
 from lm_eval_rag.harness.reproduce.training import Trainer, arguments, key_of, plain, steps_within
@@ -157,34 +158,23 @@ class Runner:
 
     def _evaluate(self, job: Job, model: Any, options: Mapping[str, Any], folder: Path) -> None:
         """As ``lm_eval run`` does it."""
-        from lm_eval import simple_evaluate
-        from lm_eval.loggers import EvaluationTracker
-
         first = job.first(self.limit)
         samples = None if first is not None else self._samples(job)
         if samples:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / SAMPLES).write_text(json.dumps(samples), encoding="utf-8")
-        tracker = EvaluationTracker(output_path=str(folder))
-        results = simple_evaluate(
-            model=model,
-            model_args=dict(options),
-            tasks=list(job.tasks),
+        save_run(
+            model,
+            options,
+            job.tasks,
+            folder,
             task_manager=self._manager(job.metadata, job.row.include_path),
             limit=first,
             samples=samples,
-            evaluation_tracker=tracker,
-            batch_size=1,
             apply_chat_template=job.row.chat,
             system_instruction=job.row.system or None,
             gen_kwargs=dict(job.row.gen_kwargs) or None,
         )
-        assert results is not None  # it is None only on other ranks, and there is one rank here
-        answers = results.pop("samples")
-        tracker.general_config_tracker.model_name_sanitized = job.row.model
-        tracker.save_results_aggregated(results=results, samples=answers)
-        for task in results["configs"]:
-            tracker.save_results_samples(task_name=task, samples=answers[task])
 
     def _samples(self, job: Job) -> dict[str, list[int]] | None:
         """Task -> indices of its questions, sampled with seed 0; all questions of a task without a sample size."""

@@ -32,6 +32,13 @@ class Retriever(Protocol):
 
 
 def _bm25(corpus: Corpus, *, k1: float = 0.9, b: float = 0.4, dates: Dates = "split") -> Retriever:
+    """BM25 by its options.
+
+    Args:
+        k1: Saturation of the term frequency, 0 or more.
+        b: Weight of the document's length, in [0, 1].
+        dates: Whether an ISO date is one token (``whole``) or three (``split``).
+    """
     return BM25(corpus, k1=k1, b=b, dates=dates)
 
 
@@ -45,6 +52,14 @@ def _hybrid(
     constant: Natural = 60,
     depth: Depth = 100,
 ) -> Retriever:
+    """A hybrid by its options.
+
+    Args:
+        first: The first retriever, by name.
+        second: The second retriever, by name.
+        constant: Constant of the fusion; 60 in the paper.
+        depth: Documents of each retriever that are merged; k if that is more.
+    """
     retrievers = [make_retriever(first, corpus, **first_options), make_retriever(second, corpus, **second_options)]
     return Hybrid(retrievers, constant=constant, depth=depth)
 
@@ -52,6 +67,12 @@ def _hybrid(
 def _run(
     corpus: Corpus, fallback_options: Mapping[str, Any], *, path: str | None = None, fallback: str | None = None
 ) -> Retriever:
+    """A saved run by its options.
+
+    Args:
+        path: A file that ``lm-eval-rag retrieve`` wrote, a folder of such files, or the Hub id of a dataset.
+        fallback: A retriever, by name, for queries that the run lacks; None makes them an error.
+    """
     if not path:
         raise UserError(
             "retriever=run needs retriever_path=...: a file written by `lm-eval-rag retrieve`, a folder of such files, "
@@ -65,7 +86,13 @@ def _run(
     return Run(corpus, path, prepare(fallback, **fallback_options), f"{fallback}({options})")
 
 
-def _rerank(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Depth = 50) -> Retriever:
+def reranked(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Depth = 50) -> Retriever:
+    """A retriever whose best documents are reranked.
+
+    Args:
+        rerank: Folder or Hub id of a cross-encoder that reranks the best documents.
+        rerank_depth: Documents that are reranked; k if that is more.
+    """
     return Reranked(retriever, corpus, rerank, rerank_depth)
 
 
@@ -115,7 +142,7 @@ def prepare(name: str, **options: Any) -> Callable[[Corpus], Retriever]:
     ]
     own_options = {k: v for k, v in options.items() if k not in RERANKING and not k.startswith(prefixes)}
     rerank_options = {key: value for key, value in options.items() if key in RERANKING}
-    rerank = bind(_rerank, rerank_options) if "rerank" in rerank_options else None
+    rerank = bind(reranked, rerank_options) if "rerank" in rerank_options else None
     if rerank_options and not rerank:
         raise UserError("rerank_depth without rerank is not allowed: give the cross-encoder too, rerank=MODEL.")
     also_allowed = (*RERANKING, *(f"{prefix}*" for prefix in prefixes))

@@ -1,4 +1,4 @@
-"""Dense retrieval: two encoders ("towers"), inner product, FAISS.
+"""Dense retrieval: two encoders ("towers"), inner product, FAISS (as DPR, arXiv:2004.04906).
 
 ``retriever=dense,retriever_model=minilm``: a preset of :mod:`lm_eval_rag.harness.retrieval.encoders`, a folder, or a
 Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in
@@ -180,10 +180,22 @@ def dense(
     Args:
         model: Preset (``dpr``, ``simcse``, ``contriever``, ``bge``, ``minilm``, ``sentence_t5``, ``e5``), folder or
             Hub id of the encoder; of the query encoder alone if there is a ``document_model``.
+        document_model: Folder or Hub id of the document encoder, if it is another than the query encoder.
         adapter: PEFT folder or fine-tuned checkpoint (folder or Hub id) for the query tower alone.
         index: ``flat``, ``hnsw``, or a file or folder with vectors of the documents.
         index_ids: How vectors from a file are known to be in order: by their id ``file`` (default), or ``rows``: they
             are in the order of the corpus.
+        pooling: How token vectors become one: ``cls``, ``mean``, ``pooler``, or the checkpoint's ``own``.
+        query_prefix: Text before every query.
+        document_prefix: Text before every document.
+        normalize: Whether vectors are scaled to length 1.
+        max_length: Tokens of a text that are read.
+        dtype: Numbers that documents are encoded in; ``auto`` is bfloat16 where the hardware is fast at it.
+        store: Numbers that vectors are stored in.
+        batch_size: Documents that are encoded at once.
+        device: Where the encoder runs, such as ``cuda:0``; None is a GPU if there is one.
+        neighbours: Neighbours of a document in the graph of ``hnsw``.
+        explored: Nodes (``hnsw``) or lists (IVF) that a search visits.
 
     Raises:
         UserError: A package or a checkpoint is missing, or a file of vectors does not fit the corpus.

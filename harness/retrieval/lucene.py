@@ -1,4 +1,4 @@
-"""BM25 by Lucene, over an index that is built here or a prebuilt one (``retriever_index=NAME_OR_FOLDER``).
+"""BM25 by Lucene (Kamphuis et al., ECIR 2020), over an index of the corpus or a prebuilt one (``retriever_index=``).
 
 The analysers and the queries are Anserini's. The index and the search are Lucene's own, since Anserini's searcher
 changes tied scores a little to order them.
@@ -167,7 +167,15 @@ def lucene(
     index: str | None = None,
     index_names: Naming | None = None,
 ) -> Lucene:
-    """The Lucene retriever by its options."""
+    """The Lucene retriever by its options.
+
+    Args:
+        k1: Saturation of the term frequency, 0 or more.
+        b: Weight of the document's length, in [0, 1].
+        analyzer: What makes tokens: Anserini's for English, Lucene's ``standard``, or the ``tokens`` of ``bm25``.
+        index: A prebuilt index by name, or a folder; None builds one of the corpus.
+        index_names: What a document of a prebuilt index is known by: its ``id`` or its ``title``.
+    """
     return Lucene(corpus, k1=k1, b=b, analyzer=analyzer, index=index, index_names=index_names)
 
 

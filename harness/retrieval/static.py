@@ -90,7 +90,10 @@ def _kth(scores: Any, k: int) -> float:
 
 
 def static(corpus: Corpus, *, adapter: str = "rgft") -> Static:
-    """The static retriever with a query tower: ``base``, ``rgft``, ``ssft``, or a folder or Hub id.
+    """The static retriever with a query tower.
+
+    Args:
+        adapter: The query tower: ``base`` (untrained), ``rgft`` or ``ssft`` (embedded), or a folder or Hub id.
 
     Raises:
         UserError: The tower does not exist, is damaged, or has another format.

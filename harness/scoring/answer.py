@@ -19,8 +19,8 @@ def em(case: Case) -> float | None:
 def em_contains(case: Case) -> float | None:
     """1 if the answer contains a gold answer as whole words, in normal form, else 0; unscored without gold answers.
 
-    For answers in sentences. It is never below ``em`` and does not replace it: an answer that lists many names often
-    contains a gold answer by chance.
+    Our own score, for answers in sentences. It is never below ``em`` and does not replace it: an answer that lists many
+    names often contains a gold answer by chance.
     """
     return float(any(has_words(case.normal_answer, gold) for gold in case.golds)) if case.golds else None
 

@@ -76,11 +76,12 @@ class Case:
         A fact states its object; a free text states every phrase that it contains as whole words.
         """
         for rank, (text, stated) in enumerate(self.documents or (), start=1):
-            if self._states(text, stated):
+            if self.states(text, stated):
                 return rank
         return None
 
-    def _states(self, text: str, stated: str | None) -> bool:
+    def states(self, text: str, stated: str | None) -> bool:
+        """Whether a document with this text, or a fact with this object, states a gold answer."""
         if stated is not None:
             return normalise(stated) in self.golds
         normal = normalise(text)

@@ -91,10 +91,11 @@ def crag_score(case: Case) -> float | None:
 
 
 def acc_lm(case: Case) -> float | None:
-    """Acc-LM (CRP-RAG, section 4.2): 1 if a language model judges the answer equivalent to a gold answer, else 0.
+    """Acc-LM: 1 if a language model judges the answer equivalent to a gold answer, else 0.
 
-    A missing answer scores 0 and an exact match scores 1 without a call. Unscored unless all judges are language
-    models, so that verdicts by rules are never reported as Acc-LM.
+    As in CRP-RAG (doi:10.20944/preprints202411.1648.v1), section 4.2. A missing answer scores 0 and an exact
+    match scores 1 without a call. Unscored unless all judges are language models, so that verdicts by rules are never
+    reported as Acc-LM.
     """
     return crag_correct(case) if case.verdict is not None and case.verdict.by_models else None
 

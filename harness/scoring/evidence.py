@@ -27,23 +27,23 @@ Part = tuple[float, Overlap]  # exact match; precision, recall, F1
 
 
 def hotpot_em(case: Case) -> float | None:
-    """1 if the answer equals a gold answer in SQuAD's normal form, else 0."""
+    """1 if the answer equals a gold answer in SQuAD's normal form, else 0 (HotpotQA, arXiv:1809.09600)."""
     return _exact(case, HOTPOT)
 
 
 def squad_em(case: Case) -> float | None:
-    """1 if the answer equals a gold answer or an alias in SQuAD's normal form, else 0."""
+    """1 if the answer equals a gold answer or an alias in SQuAD's normal form, else 0 (arXiv:1606.05250)."""
     return _exact(case, SQUAD)
 
 
 def hotpot_f1(case: Case) -> float | None:
-    """Token F1 by HotpotQA's rule: "yes", "no" and "noanswer" match as a whole or not at all."""
+    """Token F1 by HotpotQA's rule: "yes", "no" and "noanswer" match as a whole or not at all (arXiv:1809.09600)."""
     part = _answer(case, HOTPOT)
     return None if part is None else part[1][F1]
 
 
 def squad_f1(case: Case) -> float | None:
-    """Token F1, the best over answer and aliases; 1 if both texts are empty in normal form."""
+    """Token F1, the best over answer and aliases; 1 if both texts are empty in normal form (arXiv:1606.05250)."""
     official = _of(case, SQUAD)
     if official is None:
         return None
@@ -99,7 +99,7 @@ def part_score(case: Case, part: Callable[[Case], Part | None], which: int) -> f
 
 
 def support_f1(case: Case) -> float | None:
-    """MuSiQue: F1 of the passages that the predicted evidence names; unscored if gold passages are unknown."""
+    """F1 of the passages that the predicted evidence names; unscored without gold passages (arXiv:2108.00573)."""
     official = _of(case, ("musique",))
     if official is None or official.gold is None or official.predicted is None:
         return None
@@ -108,7 +108,10 @@ def support_f1(case: Case) -> float | None:
 
 
 def evidence_recall(case: Case, k: int) -> float | None:
-    """The share of the gold passages among the first ``k`` retrieved; unscored if k is above the run's depth."""
+    """The share of the gold passages among the first ``k`` retrieved; unscored if k is above the run's depth.
+
+    Our own score: the tasks' official scripts do not score retrieval.
+    """
     official = case.official
     if official is None or not official.gold or official.retrieved is None or k > case.depth:
         return None
@@ -116,7 +119,10 @@ def evidence_recall(case: Case, k: int) -> float | None:
 
 
 def evidence_all(case: Case, k: int) -> float | None:
-    """1 if all gold passages are among the first ``k`` retrieved, else 0; unscored as :func:`evidence_recall`."""
+    """1 if all gold passages are among the first ``k`` retrieved, else 0; unscored as :func:`evidence_recall`.
+
+    Our own score.
+    """
     share = evidence_recall(case, k)
     return None if share is None else float(share == 1.0)
 

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-FAMILIES = ("hotpotqa", "2wiki", "fever", "musique", "open_domain")
+from lm_eval_rag.harness.data.parts import document_of
+
+OWN = "own"  # questions of the user's: gold passages may be documents, of which one passage is enough
+FAMILIES = ("hotpotqa", "2wiki", "fever", "musique", "open_domain", OWN)
 
 Fact = tuple[str, int]  # id of a passage, index of a sentence from 0
 Triple = tuple[str, ...]
@@ -49,16 +52,20 @@ def read_official(doc: Mapping[str, Any], rag: Mapping[str, Any]) -> Official | 
     if doc.get("scoring") not in FAMILIES:
         return None
     sets, passages, evidence = doc.get("evidence_sets"), rag.get("passages"), rag.get("evidence")
+    gold = None if doc.get("gold") is None else tuple(dict.fromkeys(doc["gold"]))
+    retrieved = None if passages is None else tuple(passage["id"] for passage in passages)
+    if doc["scoring"] == OWN and gold and retrieved:
+        retrieved = tuple(id if id in gold else document_of(id) for id in retrieved)
     return Official(
         family=doc["scoring"],
         answers=tuple(doc["answers"]),
         facts=_facts(doc.get("facts")),
         evidence_sets=None if sets is None else tuple(frozenset(_facts(one) or ()) for one in sets),
-        gold=None if doc.get("gold") is None else tuple(dict.fromkeys(doc["gold"])),
+        gold=gold,
         triples=_tuples(doc.get("triples")),
         predicted=_facts(evidence),
         predicted_triples=_tuples(rag.get("triples")),
-        retrieved=None if passages is None else tuple(passage["id"] for passage in passages),
+        retrieved=retrieved,
     )
 
 

@@ -1,8 +1,9 @@
-"""Scores of CRP-RAG's section 5.3: perplexity of the answer (Table 3) and factual consistency (Table 4).
+"""Scores of CRP-RAG (doi:10.20944/preprints202411.1648.v1): perplexity of the answer, factual consistency.
 
-The paper prints no formulas. Perplexity is exp(-ln P / words) of the reply that holds the answer, after its prompt; per
-word, not per token, so that models compare. Factual consistency is the share of the answers "whose rationales originate
-from relevant knowledge": by a judge (``factual_consistency``), or by words (``consistency_overlap``).
+They are those of its section 5.3, Tables 3 and 4; the paper prints no formulas. Perplexity is exp(-ln P / words) of the
+reply that holds the answer, after its prompt; per word, not per token, so that models compare. Factual consistency is
+the share of the answers "whose rationales originate from relevant knowledge": by a judge (``factual_consistency``), or
+by words (``consistency_overlap``).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def factual_consistency(case: Case) -> float | None:
 def consistency_overlap(case: Case) -> float | None:
     """1 if the retrieved passages contain at least 80 % of the rationale's own words, else 0.
 
-    Words are compared in normal form, each once, without stop words and without those of the question. Unscored
-    without a rationale that adds a word to the question, and if nothing was retrieved from.
+    Our own score. Words are compared in normal form, each once, without stop words and without those of the question.
+    Unscored without a rationale that adds a word to the question, and if nothing was retrieved from.
     """
     if case.rationale is None or case.documents is None or case.missing:
         return None

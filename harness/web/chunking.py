@@ -10,9 +10,10 @@ question if it ends with "?" or begins with the letters of a question word; here
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.scoring.normalise import count_words
 
 MAX_SENTENCE, GROUP = 200, 3
 QUESTION = re.compile(
@@ -55,3 +56,34 @@ def chunks(sentences: Iterable[str], *, max_sentence: int = MAX_SENTENCE, group:
         groups.append([short])
         room = longest - len(short) if question else group - 1
     return [" ".join(chunk) for chunk in groups]
+
+
+def packed(sentences: Iterable[str], tokens: int, overlap: int = 0) -> list[str]:
+    """Chunks of whole sentences, in their order; a longer sentence is a chunk of its own.
+
+    Args:
+        tokens: Limit of words and signs in a chunk.
+        overlap: A chunk begins with the last whole sentences of the one before that have at most so many together, as
+            far as they leave room for one more.
+    """
+    chunks: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        length = count_words(sentence)
+        if not chunks or size + length > tokens:
+            chunks.append(_last(chunks[-1], min(overlap, tokens - length)) if chunks else [])
+            size = sum(map(count_words, chunks[-1]))
+        chunks[-1].append(sentence)
+        size += length
+    return [" ".join(chunk) for chunk in chunks]
+
+
+def _last(sentences: Sequence[str], room: int) -> list[str]:
+    """The last sentences that have at most ``room`` words and signs together."""
+    kept: list[str] = []
+    for sentence in reversed(sentences):
+        room -= count_words(sentence)
+        if room < 0:
+            break
+        kept.insert(0, sentence)
+    return kept

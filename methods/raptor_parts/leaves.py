@@ -6,10 +6,11 @@ A token is a word or a sign, so that leaves are the same for every model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from lm_eval_rag.harness.scoring.normalise import count_words
-from lm_eval_rag.methods.reasoning.rationales import sentences
+from lm_eval_rag.harness.web.chunking import packed
+from lm_eval_rag.harness.web.sentences import plain_sentences
 
 STOPS = re.compile(r"[.!?\n]")
 CLAUSES = re.compile(r"[,;:]")
@@ -17,7 +18,7 @@ CLAUSES = re.compile(r"[,;:]")
 
 def whole_sentences(text: str, tokens: int) -> list[str]:
     """Chunks of whole sentences of at most ``tokens`` tokens; a longer sentence is a chunk of its own."""
-    return list(_packed(sentences(text), tokens))
+    return packed(plain_sentences(text), tokens)
 
 
 def stripped_sentences(text: str, tokens: int) -> list[str]:
@@ -26,22 +27,8 @@ def stripped_sentences(text: str, tokens: int) -> list[str]:
     for sentence in filter(str.strip, STOPS.split(text)):
         clauses = CLAUSES.split(sentence) if count_words(sentence) > tokens else [sentence]
         parts += [clause.strip() for clause in clauses if clause.strip()]
-    return list(_packed(parts, tokens))
+    return packed(parts, tokens)
 
 
 # variant -> how a passage is split
 SPLITS: dict[str, Callable[[str, int], list[str]]] = {"paper": whole_sentences, "official": stripped_sentences}
-
-
-def _packed(parts: Iterable[str], tokens: int) -> Iterator[str]:
-    chunk: list[str] = []
-    size = 0
-    for part in parts:
-        length = count_words(part)
-        if chunk and size + length > tokens:
-            yield " ".join(chunk)
-            chunk, size = [], 0
-        chunk.append(part)
-        size += length
-    if chunk:
-        yield " ".join(chunk)

@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lm_eval_rag.harness.scoring.normalise import normalise
+from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
 
 ANSWER = re.compile(
     r"\b(?:so\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+to\s+\w+\s+question)?\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE
 )
-END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
-SHORT_FORM = re.compile(  # what a full stop ends without ending the sentence
-    r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|Gen|Col|Capt|Lt|Rev|Hon|Mt|ca|approx)"
-    r"|\b[A-Za-z](?:\.[A-Za-z])+)\.$"
-)
 
 
 def states_answer(text: str) -> bool:
@@ -46,20 +42,6 @@ def lines(text: str) -> list[str]:
     """The lines of a list that a model wrote, without bullets, numbers and blank lines."""
     bare = (BULLET.sub("", line.strip()).strip() for line in text.splitlines())
     return [line for line in bare if line]
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text in order. Initials, "Dr.", "U.S." and decimals do not end one; line breaks do."""
-    found: list[str] = []
-    for line in filter(None, map(str.strip, text.splitlines())):
-        begin = 0
-        for end in END.finditer(line):
-            if end.end() < len(line) and SHORT_FORM.search(line[max(begin, end.end() - 12) : end.end()]):
-                continue
-            found.append(line[begin : end.end()].strip())
-            begin = end.end()
-        found.append(line[begin:].strip())
-    return [sentence for sentence in found if sentence]
 
 
 def first_sentence(text: str) -> str:

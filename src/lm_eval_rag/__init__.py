@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # typing's own would import typing
 if TYPE_CHECKING:
+    from lm_eval_rag._evaluate import evaluate as evaluate
     from lm_eval_rag._register import register as register
     from lm_eval_rag._run import run as run
     from lm_eval_rag.harness.common.errors import CallError as CallError
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.types import Trace as Trace
     from lm_eval_rag.harness.core.types import WebPage as WebPage
     from lm_eval_rag.harness.data.corpus import Corpus as Corpus
+    from lm_eval_rag.harness.plugin.own_task import OwnTask as OwnTask
     from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank as reciprocal_rank
     from lm_eval_rag.harness.retrieval.fusion import round_robin as round_robin
     from lm_eval_rag.harness.rules.guided import rule_guided as rule_guided
     from lm_eval_rag.methods.prompts import template as template
 
 _WHERE = {  # module of this package -> its names that stand here, as above
+    "_evaluate": ("evaluate",),
     "_register": ("register",),
     "_run": ("run",),
     "harness.common.errors": ("CallError", "UserError"),
@@ -60,6 +63,7 @@ _WHERE = {  # module of this package -> its names that stand here, as above
     "harness.core.prompts": ("Prompt",),
     "harness.core.types": ("Answer", "Passage", "Plan", "Query", "Rule", "Trace", "WebPage"),
     "harness.data.corpus": ("Corpus",),
+    "harness.plugin.own_task": ("OwnTask",),
     "harness.retrieval.fusion": ("reciprocal_rank", "round_robin"),
     "harness.rules.guided": ("rule_guided",),
     "methods.prompts": ("template",),

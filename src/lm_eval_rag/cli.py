@@ -153,11 +153,26 @@ def retrieve(argv: Sequence[str]) -> int:
     return retrieve_main(list(argv))
 
 
+def evaluate(argv: Sequence[str]) -> int:
+    """Compare methods on your own documents and questions."""
+    from lm_eval_rag._evaluate import evaluate
+    from lm_eval_rag.harness.plugin.evaluate_cli import evaluate_main
+
+    return evaluate_main(list(argv), evaluate)
+
+
 def report(argv: Sequence[str]) -> int:
     """Compare runs: intervals, slices, paired differences, costs, published numbers."""
     from lm_eval_rag.harness.report.report_cli import report_main
 
     return report_main(list(argv), published=Path(str(files("lm_eval_rag.leaderboards") / "published")))
+
+
+def view(argv: Sequence[str]) -> int:
+    """Make one HTML page of runs: every question with passages, prompts, answers and scores."""
+    from lm_eval_rag.harness.view.view_cli import view_main
+
+    return view_main(list(argv))
 
 
 def rescore(argv: Sequence[str]) -> int:
@@ -198,6 +213,27 @@ def publish(argv: Sequence[str]) -> int:
     return publish_main(list(argv), offered=offered())
 
 
+def submit(argv: Sequence[str]) -> int:
+    """Pack runs into a submission for a leaderboard."""
+    from lm_eval_rag.leaderboards.submissions.submit_cli import submit_main
+
+    return submit_main(list(argv))
+
+
+def verify(argv: Sequence[str]) -> int:
+    """Score a submission from its predictions alone."""
+    from lm_eval_rag.leaderboards.submissions.submit_cli import verify_main
+
+    return verify_main(list(argv))
+
+
+def board(argv: Sequence[str]) -> int:
+    """Build a leaderboard of submissions as a static site, or show it."""
+    from lm_eval_rag.leaderboards.board.board_cli import board_main
+
+    return board_main(list(argv))
+
+
 def serve_kg(argv: Sequence[str]) -> int:
     """Serve a folder of CRAG's knowledge graphs over HTTP."""
     from lm_eval_rag.harness.kg.server import serve_kg_main
@@ -212,6 +248,29 @@ def judge_check(argv: Sequence[str]) -> int:
     return judge_check_main(list(argv))
 
 
+def export(argv: Sequence[str]) -> int:
+    """Write a task's corpus and questions as files, to index them."""
+    from lm_eval_rag._register import register
+    from lm_eval_rag.export import export_main
+
+    register()
+    return export_main(list(argv))
+
+
+def new(argv: Sequence[str]) -> int:
+    """Write a method or a task of your own that runs, to begin with."""
+    from lm_eval_rag.new import new_main
+
+    return new_main(list(argv))
+
+
+def describe(argv: Sequence[str]) -> int:
+    """Say what a model, metric, task or retriever is, and its arguments."""
+    from lm_eval_rag.describe import describe_main
+
+    return describe_main(list(argv))
+
+
 def doctor(argv: Sequence[str]) -> int:
     """Say what is loaded and from where, what the extras give, where data lies, and what is wrong."""
     from lm_eval_rag.doctor import doctor_main
@@ -220,14 +279,22 @@ def doctor(argv: Sequence[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "evaluate": evaluate,
     "build": build,
     "retrieve": retrieve,
     "report": report,
+    "view": view,
     "rescore": rescore,
     "train": train,
     "reproduce": reproduce,
     "publish": publish,
+    "submit": submit,
+    "verify": verify,
+    "board": board,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
+    "export": export,
+    "new": new,
+    "describe": describe,
     "doctor": doctor,
 }

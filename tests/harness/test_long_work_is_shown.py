@@ -12,6 +12,7 @@ from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.data.folders import content_folder
 from lm_eval_rag.harness.data.sources import Source, _keep
+from lm_eval_rag.harness.documents.intake import read_documents
 from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.retrieval import static_documents
 from lm_eval_rag.harness.retrieval.bm25_index import build_index
@@ -50,8 +51,9 @@ def convert(folder: Path) -> None:
             lambda folder: stored_vectors(folder, 9, "float32", lambda a, b: np.ones((b - a, 2), np.float32), {}, 4),
             "encoding of documents: 100%|",
         ),
+        (lambda _: read_documents(["One.", "Two.", "Three."]), "reading of documents: 3"),
     ],
-    ids=["download", "build", "conversion", "bm25", "static", "dense"],
+    ids=["download", "build", "conversion", "bm25", "static", "dense", "documents"],
 )
 @pytest.mark.parametrize("terminal", [True, False])
 def test_long_work_is_shown(

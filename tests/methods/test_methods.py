@@ -15,6 +15,7 @@ from lm_eval_rag.harness.core.parameters import check, defaults
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.prompts import BARE, template
+from lm_eval_rag.methods.rule_vote import NO_FACTS
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
 NEEDED = {
@@ -245,3 +246,24 @@ def test_rule_vote_prefers_what_is_recent(corpus):
 def test_a_method_that_needs_a_generator_says_so(queries, corpus):
     with pytest.raises(UserError, match="needs Generate, which nothing serves"):
         answer("standard_rag", queries, corpus, None)
+
+
+def test_rule_vote_says_that_documents_without_facts_do_not_vote():
+    documents = ["Ada Moss was born in Vale.", "Vale is old."]
+    ((without, _),) = run(method("rule_vote"), ["where was Ada Moss born?"], corpus=documents)
+    assert without.abstained and without.notes == (NO_FACTS,)
+    facts = [{"subject": "Ada Moss", "relation": "was born in", "object": "Vale"}]
+    ((with_facts, _),) = run(method("rule_vote"), ["where was Ada Moss born?"], corpus=facts)
+    assert with_facts.notes == ()
+
+
+def test_rules_are_mined_where_a_method_is_run_by_hand():
+    """The third person's country follows from the rule that two others state."""
+    people = [(f"P{i}", relation, f"T{i}") for i in range(3) for relation in ("born in", "citizen of")[: 1 + (i < 2)]]
+    facts = [dict(zip(("subject", "relation", "object"), fact, strict=True)) for fact in people]
+    question = ["what does P2 citizen of ?"]
+    for rules in ("mine", facts, [{"head": "citizen of", "body": "born in"}]):
+        ((mined, _),) = run(method("rule_vote"), question, corpus=facts, rules=rules)
+        assert mined.text == "T2" and mined.rules[0].body == "born in"
+    ((without, _),) = run(method("rule_vote"), question, corpus=facts)
+    assert without.abstained and without.rules == ()

@@ -22,6 +22,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "lucene": "retriever=lucene, and Pyserini's prebuilt indexes",
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
+    "documents": "reading PDF and Office files",
     "plots": "the figures of lm-eval-rag reproduce",
     "serve": "lm-eval-rag serve-kg",
     "vllm": "generator=vllm, in an environment of its own",
@@ -32,6 +33,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "graphrag": "the method graphrag",
     "all": "all of these but gpu and vllm",
     "dev": "make check and make test",
+    "docs": "make docs",
 }
 TRIED = {  # extra -> the trials of what it brings
     "hf": ("torch", "tokenizers"),
@@ -41,6 +43,7 @@ TRIED = {  # extra -> the trials of what it brings
     "lucene": ("lucene",),
     "train": ("torch", "bitsandbytes", "matplotlib"),
     "web": ("pages",),
+    "documents": ("markitdown",),
     "plots": ("matplotlib",),
     "serve": ("fastapi",),
     "vllm": ("vllm",),
@@ -49,8 +52,21 @@ TRIED = {  # extra -> the trials of what it brings
     "fast": ("numba",),
     "raptor": ("mixture", "numba"),
     "graphrag": ("leiden",),
-    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm")),
-    "dev": ("torch", "faiss", "lucene", "pages", "matplotlib", "fastapi", "openai", "numba", "mixture", "leiden"),
+    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm", "mkdocs")),
+    "dev": (
+        "torch",
+        "faiss",
+        "lucene",
+        "pages",
+        "markitdown",
+        "matplotlib",
+        "fastapi",
+        "openai",
+        "numba",
+        "mixture",
+        "leiden",
+    ),
+    "docs": ("mkdocs", "pages", "mixture", "numba", "leiden"),
 }
 STAND_INS = {  # package of an extra -> others that provide the same module
     "faiss-cpu": ("faiss-gpu", "faiss-gpu-cu12"),

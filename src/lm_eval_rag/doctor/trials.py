@@ -108,6 +108,22 @@ def pages() -> str:
     return f"{' and '.join(EXTRACTORS)} read a page of 40 sentences"
 
 
+def markitdown() -> str:
+    """A table of Excel as Markdown."""
+    from io import BytesIO
+
+    from markitdown import StreamInfo
+    from markitdown.converters import XlsxConverter
+    from openpyxl import Workbook
+
+    book, file = Workbook(), BytesIO()
+    book.active.append(["a cell"])
+    book.save(file)
+    read = XlsxConverter().convert(BytesIO(file.getvalue()), StreamInfo(extension=".xlsx"))
+    _expect("a cell" in read.markdown, True)
+    return "markitdown reads a table of Excel"
+
+
 def matplotlib() -> str:
     """A figure as SVG."""
     from io import BytesIO
@@ -228,10 +244,21 @@ def leiden() -> str:
     return "Leiden finds two communities"
 
 
+def mkdocs() -> str:
+    """A page of the documentation's Markdown becomes HTML."""
+    import markdown as library
+    import mkdocs_autorefs  # noqa: F401  (mkdocstrings' links)
+    import pymdownx.superfences  # noqa: F401
+
+    html = library.markdown("```\na\n```", extensions=["pymdownx.superfences"])
+    _expect("<code>" in html, True)
+    return "mkdocs' Markdown becomes HTML"
+
+
 TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
-        torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, matplotlib, fastapi, vllm, openai, evaluate,
-        numba, mixture, leiden,
+        torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, markitdown, matplotlib, fastapi, vllm, openai,
+        evaluate, numba, mixture, leiden, mkdocs,
     )
 }  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data import corpus as corpus_module
-from lm_eval_rag.harness.data.corpus import Corpus, corpus_from_jsonl, open_corpus
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 
 PASSAGES = (
     Passage("d0", "Time 2014-01-02 Ann visit Rome.", time="2014-01-02", fact=("Ann", "visit", "Rome")),
@@ -91,48 +91,30 @@ def test_no_document_or_one_id_twice() -> None:
         Corpus.of([PASSAGES[0], PASSAGES[0]])
 
 
-def test_a_file_of_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "documents.jsonl"
-    rows = [
-        {"id": "a", "text": "One\u2028line, two separators\x85.", "time": "2014", "fact": ["s", "r", "o"]},
-        {"id": "b", "text": "Another.", "time": None},
+def test_a_saved_corpus_is_opened_as_it_was(tmp_path: Path) -> None:
+    passages = [
+        Passage("a", "One.", time="2014", source="a.md", fact=("s", "r", "o"), metadata={"year": 2014, "tags": ["x"]}),
+        Passage("b", "Two."),
     ]
-    path.write_text("\n\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n", encoding="utf-8")
-    corpus = corpus_from_jsonl(path, RULES)
-    assert corpus.passage(0) == Passage("a", rows[0]["text"], 0.0, "2014", corpus.id, ("s", "r", "o"))  # type: ignore[arg-type]
-    assert corpus.passage(1) == Passage("b", "Another.", source=corpus.id)
-    assert corpus.rules() == RULES
+    examples = [(Query("e", "who?", "2014"), "me")]
+    corpus = Corpus.of(passages, RULES, examples)
+    saved = Corpus.open(corpus.save(tmp_path / "mine"))
+    assert [replace(saved.passage(row), source="") for row in (0, 1)] == [replace(p, source="") for p in passages]
+    assert [saved.passage(row).source for row in (0, 1)] == ["a.md", "mine"]
+    assert (saved.rules(), saved.fingerprint, len(saved)) == (RULES, corpus.fingerprint, 2)
+    assert [(query.text, answer) for query, answer in saved.examples()] == [("who?", "me")]
+    with pytest.raises(UserError, match="exists already"):
+        corpus.save(tmp_path / "mine")
+    with pytest.raises(UserError, match="missing or damaged"):
+        Corpus.open(tmp_path / "other")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{",
-        "[1]",
-        '{"id": "a"}',
-        '{"id": 1, "text": "x"}',
-        '{"id": "a", "text": "x", "time": 2014}',
-        '{"id": "a", "text": "x", "fact": ["s", "r"]}',
-        '{"id": "a", "text": "x", "fact": "sro"}',
-        '{"id": "a", "text": "x", "txet": "y"}',
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "documents.jsonl"
-    path.write_text('{"id": "0", "text": "fine"}\n' + line, encoding="utf-8")
-    with pytest.raises(UserError, match=r"documents\.jsonl, line 2: "):
-        corpus_from_jsonl(path)
-
-
-def test_a_file_that_is_missing_empty_or_no_text(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        corpus_from_jsonl(tmp_path / "none.jsonl")
-    (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(UserError, match="empty"):
-        corpus_from_jsonl(tmp_path / "empty.jsonl")
-    (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UserError, match="UTF-8"):
-        corpus_from_jsonl(tmp_path / "bytes.jsonl")
+def test_other_rules_change_the_fingerprint_and_nothing_else() -> None:
+    corpus = Corpus.of(PASSAGES)
+    ruled = corpus.with_rules(RULES)
+    assert ruled.rules() == RULES and corpus.rules() == ()
+    assert list(ruled.texts) == list(corpus.texts) and ruled.fingerprint != corpus.fingerprint
+    assert corpus.with_rules(RULES).fingerprint == ruled.fingerprint
 
 
 @pytest.fixture

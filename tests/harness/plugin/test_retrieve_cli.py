@@ -13,7 +13,8 @@ import pytest
 from lm_eval_rag import cli
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.harness.data.corpus import corpus_from_jsonl, open_corpus
+from lm_eval_rag.harness.data.corpus import open_corpus
+from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.plugin.retrieve_cli import Wanted, make_run, retrieve_main
 from lm_eval_rag.harness.retrieval import make_retriever
 from lm_eval_rag.harness.retrieval.run_file import read_note
@@ -75,7 +76,7 @@ def test_lm_eval_with_a_run_gives_the_same_and_counts_who_served(
     evaluate: Callable[..., Any], documents: str, docs: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     path, queries = tmp_path / "run.parquet", [Query(doc["id"], doc["query"]) for doc in docs]
-    make_run(Wanted(("visits",), queries[:4], "bm25", {}, 20), path, corpus_from_jsonl(documents))
+    make_run(Wanted(("visits",), queries[:4], "bm25", {}, 20), path, as_corpus(documents))
     plain = evaluate()
     run = evaluate(arguments={"retriever": "run", "retriever_path": str(path), "retriever_fallback": "bm25"})
     assert run["results"] == plain["results"]

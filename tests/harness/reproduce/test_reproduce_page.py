@@ -160,7 +160,8 @@ def test_a_verdict_stands_with_its_numbers(html: str) -> None:
     text = " ".join(parsed(html).text.split())
     for one in tested.comparisons:
         assert one.verdict in text
-        assert f"80 questions, {one.difference.test}, p {one.difference.p:.2g}, Holm {one.p_holm:.2g}" in text
+        p, holm = (f"{p:.3f}" if p >= 0.001 else "<0.001" for p in (one.difference.p, one.p_holm))
+        assert f"80 questions, {one.difference.test}, p {p}, Holm {holm}" in text
     assert f"baseline and all controls {tested.verdict_with_controls}" in text
 
 

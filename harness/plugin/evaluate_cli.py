@@ -1,0 +1,109 @@
+"""``lm-eval-rag evaluate``: methods on documents and questions of one's own, as one table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
+from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT
+from lm_eval_rag.harness.plugin.evaluation import Evaluation
+
+UNSCORED = 3  # exit status
+FORM = "Give it as lm_eval's: '{\"judge\": ...}'."
+
+
+def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> int:
+    """Run the command.
+
+    Args:
+        evaluate: :func:`lm_eval_rag.evaluate`.
+
+    Returns:
+        0; 3 if some questions are unscored.
+
+    Raises:
+        UserError: Bad input.
+    """
+    chosen = vars(_parser().parse_args(list(argv)))
+    arguments = {name: _pairs(f"--{name}", chosen.pop(name)) for name in ("model_args", "gen_kwargs")}
+    metadata = _metadata(chosen.pop("metadata"))
+    with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else _quiet():
+        evaluation = evaluate(**chosen, **arguments, metadata=metadata)
+    sys.stdout.write(
+        f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions. Results and samples: "
+        f"{evaluation.out}\nAll scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
+    )
+    if evaluation.unscored:
+        sys.stderr.write(
+            f"lm-eval-rag: {len(evaluation.unscored)} questions stay unscored: {', '.join(evaluation.unscored[:10])}. "
+            "The same command again asks only what is missing: the journal holds every finished call.\n"
+        )
+        return UNSCORED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lm-eval-rag evaluate", description="Compare methods on your own documents and questions."
+    )
+    add = parser.add_argument
+    add("--documents", required=True, metavar="WHERE", help="a folder, a file, or hub:ORG/NAME")
+    add("--questions", required=True, metavar="WHERE", help="a file with the column question, or hub:ORG/NAME")
+    add("--rules", metavar="WHERE", help="a file of rules or facts, or mine: from the documents' facts (default: none)")
+    add("--methods", default="standard_rag", help="names, FILE.py:NAME, external=FILE.py:NAME (default: standard_rag)")
+    add("--retrievers", default="", help="names joined by commas (default: each method's own, mostly bm25)")
+    add("--generator", metavar="NAME", help="tiny, hf, vllm, local-chat-completions, ... (default: each method's own)")
+    add("--model_args", default="", metavar="ARGS", help="as lm_eval's: k=5,gen_pretrained=PATH (default: none)")
+    add("--gen_kwargs", default="", metavar="ARGS", help="as lm_eval's (default: max_gen_toks=64, greedy, one line)")
+    add("--metadata", default="{}", metavar="JSON", help="as lm_eval's, such as a judge (default: none)")
+    add("--out", type=Path, metavar="DIR", help="where results and samples go (default: runs/NAME)")
+    add("--name", help="name of the task in the results (default: the questions' file)")
+    add("--limit", type=int, metavar="N", help="only the first N questions (default: all)")
+    add("--passage_tokens", type=int, default=TOKENS, metavar="N", help=f"words of a passage (default: {TOKENS})")
+    add("--overlap", type=int, default=OVERLAP, metavar="N", help=f"words that neighbours share (default: {OVERLAP})")
+    support = f"facts that a mined rule holds for at least (default: {MIN_SUPPORT})"
+    add("--min_support", type=int, default=MIN_SUPPORT, metavar="N", help=support)
+    return parser
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Other libraries report warnings alone, and lm_eval errors: it warns at length of metrics that not all have."""
+    levels = {"": logging.WARNING, "lm_eval": logging.ERROR, "lm_eval_rag": logging.INFO}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _pairs(option: str, text: str) -> dict[str, Any]:
+    from lm_eval.utils import simple_parse_args_string
+
+    try:
+        pairs: dict[str, Any] = simple_parse_args_string(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text!r} cannot be read: {error}. Give NAME=VALUE pairs joined by commas.") from None
+    return pairs
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    try:
+        metadata = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"--metadata {text!r} is not JSON ({error}). {FORM}") from None
+    if not isinstance(metadata, dict):
+        raise UserError(f"--metadata {text!r} is no object. {FORM}")
+    return metadata

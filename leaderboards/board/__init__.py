@@ -1,0 +1,1 @@
+"""The board: entries scored anew, ranked with tie groups, and shown on a page."""

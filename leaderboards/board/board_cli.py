@@ -1,0 +1,61 @@
+"""``lm-eval-rag board``: build the site of a board, and show it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from lm_eval_rag.harness.common.errors import UserError
+
+
+def board_main(argv: Sequence[str]) -> int:
+    """Build or serve a board.
+
+    Raises:
+        UserError: The folder of submissions is not there, or the site cannot be written or served.
+    """
+    parser = argparse.ArgumentParser("lm-eval-rag board", description="A board of submissions, as a static site.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    build = commands.add_parser("build", help="score all submissions anew, rank them, and write the site")
+    build.add_argument("entries", type=Path, metavar="ENTRIES", help="the folder that holds the folders of submissions")
+    build.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the site")
+    serve = commands.add_parser("serve", help="show a site at http://127.0.0.1:PORT")
+    serve.add_argument("site", type=Path, metavar="DIR")
+    serve.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args(argv)
+    return _build(options.entries, options.out) if options.command == "build" else _serve(options.site, options.port)
+
+
+def _build(entries: Path, out: Path) -> int:
+    from lm_eval_rag.leaderboards.board.content import board_of
+    from lm_eval_rag.leaderboards.board.entries import read_entries
+    from lm_eval_rag.leaderboards.board.site import write_site
+
+    accepted, refused = read_entries(entries)
+    write_site(board_of(accepted, refused), out)
+    sys.stdout.write(f"{len(accepted)} entries, {len(refused)} not on the board.\n{out / 'index.html'}\n")
+    return 0
+
+
+def _serve(site: Path, port: int) -> int:
+    if not (site / "index.html").is_file():
+        raise UserError(f"{site} has no index.html. Build it with `lm-eval-rag board build ENTRIES --out {site}`.")
+    if not 0 <= port <= 65535:
+        raise UserError(f"--port {port} is not allowed: give 0 to 65535.")
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=str(site)))
+    except OSError as error:
+        raise UserError(f"Port {port} cannot be used ({error.strerror}). Give another --port.") from None
+    sys.stdout.write(f"http://127.0.0.1:{server.server_port} (Ctrl-C ends it)\n")
+    sys.stdout.flush()
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        server.server_close()
+    return 0

@@ -1,0 +1,151 @@
+"""The form of a submission: ``submission.json``, and ``predictions/TASK.jsonl`` with one line per question.
+
+It has no scores: whoever reads it computes them. Every text and list has a limit, unknown keys are refused, and numbers
+are finite, so that a hostile file is refused while it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+SCHEMA = 1
+CARD, PREDICTIONS = "submission.json", "predictions"
+LINE_BYTES, CARD_BYTES, FILE_BYTES, ALL_BYTES = 1 << 18, 1 << 18, 1 << 26, 1 << 28
+TASKS, LINES = 64, 50_000  # tasks of a submission, predictions of a task
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of characters that are not seen, or turn a line around
+ADDRESS = re.compile(r"https://[\w.-]+(:\d+)?(/[\w./~%+#?=&@:,-]*)?", re.ASCII)
+
+
+def _seen(text: str) -> str:
+    """The text, if a reader sees all of it."""
+    hidden = next((character for character in text if unicodedata.category(character) in HIDDEN), None)
+    if hidden is not None:
+        raise ValueError(f"the character U+{ord(hidden):04X} is invisible; leave it out")
+    if text != text.strip() or not text:
+        raise ValueError("the text is blank, or begins or ends with a space")
+    return text
+
+
+def _unicode(text: str) -> str:
+    """The text, if it can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character; write the whole one") from None
+    return text
+
+
+def _address(text: str) -> str:
+    if not ADDRESS.fullmatch(text):
+        raise ValueError("give an address that begins with https://")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_seen)]
+Note = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_seen)]
+Address = Annotated[str, Field(max_length=300), AfterValidator(_address)]
+Id = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_unicode)]
+Text = Annotated[str, Field(max_length=4000), AfterValidator(_unicode)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+Amount = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class Form(BaseModel):
+    """Strict: no unknown keys, no conversion of types, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class RunOf(Form):
+    """What one task's predictions come from.
+
+    Args:
+        version: Of the task.
+        data: Hash of the task's questions and gold answers (:mod:`lm_eval_rag.leaderboards.submissions.answer_key`).
+        arguments: The model's arguments, as text, without those that only name files.
+    """
+
+    version: Name
+    data: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    arguments: Annotated[
+        dict[Name, Annotated[str, Field(max_length=500), AfterValidator(_unicode)]], Field(max_length=64)
+    ]
+
+
+class Card(Form):
+    """``submission.json``.
+
+    Args:
+        name: Of the entry, unique on a board.
+        team: Who submits it.
+        method: Name of the method, such as ``rulerag_ft``.
+        generator: Name of the generator; None for a method without one.
+        parameters: Number of the generator's parameters; None if it is unknown.
+        revision: Of the generator's weights.
+        retriever: Name of the retriever; None for a method without one.
+        code: Address of the code.
+        training_data: What the system was trained on, as declared.
+        contamination: What is known of test questions in training data, as declared.
+        package: Version of lm-eval-rag that packed it.
+        tasks: Task -> what its predictions come from.
+    """
+
+    schema_version: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
+    name: Name
+    team: Name
+    method: Name
+    generator: Name | None = None
+    parameters: Annotated[int, Field(ge=0, le=10**14)] | None = None
+    revision: Name | None = None
+    retriever: Name | None = None
+    code: Address | None = None
+    training_data: Note | None = None
+    contamination: Note | None = None
+    package: Name
+    tasks: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")], RunOf], Field(min_length=1, max_length=TASKS)
+    ]
+
+
+class UsedRule(Form):
+    """A rule that guided an answer."""
+
+    head: Id
+    body: Id
+
+
+class Prediction(Form):
+    """One line of predictions.
+
+    Args:
+        id: Of the question.
+        answer: The answer; "" when there is none.
+        abstained: Whether the system declined to answer.
+        retrieved: Ids of the retrieved passages, best first; None for a system that does not retrieve.
+        k: The depth up to which recall is scored; None for the length of ``retrieved``.
+        rules: The rules that guided the answer; None for a system that goes by none.
+        evidence: (passage, index of the sentence) of the predicted evidence; None if the system predicts none.
+        triples: The predicted facts; None if the system predicts none.
+        calls: Calls of a language model.
+        prompt_tokens: Tokens read; ``completion_tokens`` are those written.
+        seconds: Time of the backends; as measured by who submits, so never ranked.
+        cost: US dollars.
+    """
+
+    id: Id
+    answer: Text
+    abstained: bool = False
+    retrieved: Annotated[list[Id], Field(max_length=500)] | None = None
+    k: Annotated[int, Field(ge=0, le=1000)] | None = None
+    rules: Annotated[list[UsedRule], Field(max_length=100)] | None = None
+    evidence: Annotated[list[tuple[Id, Count]], Field(max_length=100)] | None = None
+    triples: Annotated[list[tuple[Id, Id, Id]], Field(max_length=100)] | None = None
+    calls: Count | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    seconds: Amount | None = None
+    cost: Amount | None = None

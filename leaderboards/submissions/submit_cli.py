@@ -1,0 +1,135 @@
+"""``lm-eval-rag submit`` and ``lm-eval-rag verify``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS
+from lm_eval_rag.leaderboards.submissions.pull_request import added_entry
+from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
+
+SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "fever_score")
+REFUSED = 1
+SAID = (
+    "name",
+    "team",
+    "method",
+    "generator",
+    "parameters",
+    "revision",
+    "retriever",
+    "code",
+    "training_data",
+    "contamination",
+)
+
+
+def submit_main(argv: Sequence[str]) -> int:
+    """Pack runs into a folder, verify it, and show what would be sent; with --repo, open a pull request.
+
+    Raises:
+        UserError: The runs may not be submitted, or the values of the card are not allowed.
+    """
+    from lm_eval_rag.harness.report.run_files import read_runs
+    from lm_eval_rag.leaderboards.submissions.packing import card_of, of_predictions, of_runs, write_submission
+
+    options = _submit_parser().parse_args(argv)
+    if bool(options.run) == bool(options.predictions):
+        raise UserError("Give folders of runs, or --from FILE with --task NAME; not both.")
+    if options.predictions and not options.task:
+        raise UserError("--from needs --task NAME: the task that the predictions answer.")
+    runs = read_runs(options.run) if options.run else []
+    about, lines = of_runs(runs) if runs else of_predictions(options.task, options.predictions)
+    card = card_of(runs, about, {name: getattr(options, name) for name in SAID})
+    write_submission(options.out, card, lines)
+    sys.stdout.write(_summary(options.out))
+    if options.repo:
+        from lm_eval_rag.leaderboards.submissions.sending import open_pull_request
+
+        sys.stdout.write(open_pull_request(options.out, options.repo, card.name) + "\n")
+    return 0
+
+
+def verify_main(argv: Sequence[str]) -> int:
+    """Verify a folder, or the submission of a pull request, and print the verdict as JSON.
+
+    Returns:
+        0 if it is accepted, 1 if it is refused.
+    """
+    parser = argparse.ArgumentParser("lm-eval-rag verify", description="Score a submission from its predictions alone.")
+    parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
+    git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
+    parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
+    options = parser.parse_args(argv)
+    try:
+        verdict = _verdict(options.path, options.pull_request)
+    except RefusedError as error:
+        verdict = {"accepted": False, "reason": str(error)}
+    sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
+    return 0 if verdict["accepted"] else REFUSED
+
+
+def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
+    with TemporaryDirectory() as empty:
+        if pull_request:
+            base, head = pull_request
+            path = added_entry(path, base, head, Path(empty))
+        submission = read_submission(path)  # before the scorer is imported: most refusals need none
+    from lm_eval_rag.leaderboards.submissions.verifying import scored
+
+    return scored(submission).verdict()
+
+
+def _summary(folder: Path) -> str:
+    """What was written, with the scores that a board would compute."""
+    from lm_eval_rag.leaderboards.submissions.verifying import verify
+
+    verified = verify(folder)
+    lines = [f"{folder / CARD}"]
+    for task, result in verified.tasks.items():
+        path = folder / PREDICTIONS / f"{task}.jsonl"
+        means = ", ".join(f"{name} {100 * result.means[name]:.1f}" for name in SHOWN if name in result.means)
+        count = len(verified.submission.predictions[task])
+        lines.append(f"{path}: {count} predictions, {path.stat().st_size / 1e6:.1f} MB. Scored anew: {means}")
+        lines += [f"  flag: {flag}" for flag in result.flags]
+    return (
+        "\n".join([*lines, "The folder has no scores: a board computes them. `lm-eval-rag verify` shows its verdict."])
+        + "\n"
+    )
+
+
+def _submit_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "lm-eval-rag submit", description="Pack runs of lm_eval, or predictions of another program, into a submission."
+    )
+    parser.add_argument("run", nargs="*", type=Path, metavar="RUN", help="folders of lm_eval's results and samples")
+    parser.add_argument(
+        "--from", dest="predictions", type=Path, metavar="FILE",
+        help="JSON Lines with id and answer (and retrieved, k, abstained ...), or FlashRAG's intermediate_data.json",
+    )  # fmt: skip
+    parser.add_argument("--task", help="the task of --from")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    parser.add_argument("--repo", metavar="ORG/NAME", help="a dataset on the Hub: opens a pull request there")
+    helps = {
+        "name": "of the entry, unique on the board",
+        "team": "who submits it",
+        "method": "default: the model of the run",
+        "generator": "default: that of the run",
+        "parameters": "number of the generator's parameters",
+        "revision": "of the generator's weights",
+        "retriever": "default: that of the run",
+        "code": "address of the code, https://...",
+        "training_data": "what the system was trained on",
+        "contamination": "what is known of test questions in training data",
+    }
+    for name, text in helps.items():
+        kind = int if name == "parameters" else str
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text, required=name in ("name", "team"))
+    return parser

@@ -1,0 +1,64 @@
+"""The tasks: every name in our YAML files, with what its folder says of it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+
+from lm_eval_rag._register import TASKS, tasks_folder
+from lm_eval_rag.describe.description import Argument, Description
+from lm_eval_rag.harness.common.errors import unknown
+from lm_eval_rag.harness.data.task_about import TaskAbout
+from lm_eval_rag.harness.hub.terms import statements
+from lm_eval_rag.harness.plugin.shared_metadata import METADATA
+
+NAME = re.compile(r"^(?:task|group): (\S+)$", re.MULTILINE)
+
+
+def names_in_files() -> dict[str, str]:
+    """Name of every task and group -> the folder of its YAML file."""
+    return {
+        name: path.parent.name
+        for path in sorted(tasks_folder().rglob("*.yaml"))
+        for name in NAME.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+@cache
+def about_tasks() -> dict[str, TaskAbout]:
+    """What the folders say of their tasks."""
+    found: dict[str, TaskAbout] = {}
+    for folder in sorted(set(names_in_files().values())):
+        found |= import_module(f"{TASKS}.{folder}.about").about()
+    return found
+
+
+def tasks() -> tuple[str, ...]:
+    """The names of all tasks and groups."""
+    return tuple(names_in_files())
+
+
+def task(name: str) -> Description:
+    """A task by name.
+
+    Raises:
+        UserError: There is none.
+    """
+    if name not in names_in_files():
+        raise unknown("task", name, names_in_files())
+    about = about_tasks()[name]
+    own = tuple(Argument(key, one.type, one.default, one.meaning) for key, one in about.options.items())
+    terms = statements(about.files)
+    data = f"The data are subject to the terms of their sources: {'; '.join(terms)}." if terms else "No terms apply."
+    return Description(
+        kind="task",
+        name=name,
+        summary=about.summary,
+        usage=f"lm_eval --tasks {name} --model standard_rag",
+        sources=(about.source,),
+        departures=about.departures,
+        arguments=own,
+        shared=tuple(Argument(key, one.type, one.default, one.meaning) for key, one in METADATA.items()),
+        notes=(("scores to look at first", ", ".join(about.scores)), ("terms", data)),
+    )

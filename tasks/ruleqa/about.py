@@ -1,0 +1,41 @@
+"""What each RuleQA task is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+from lm_eval_rag.harness.data.sources import read_manifest
+from lm_eval_rag.harness.data.task_about import TaskAbout, TaskOption
+from lm_eval_rag.tasks.ruleqa.card import ALL, BY_GRAPH, RENAMED
+from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS, Spec
+from lm_eval_rag.tasks.ruleqa.task import HARD
+
+PAPER = "RuleRAG (arXiv:2410.22353)"
+SCORES = ("em", "em_contains", "token_f1", "recall@10")
+WITH_HARD = ("ruleqa_i", "ruleqa_f", "ruleqa_n")
+OPTIONS = {
+    "dataset": TaskOption("a text", "", "A published set in place of the sources, ORG/NAME@REVISION on the Hub."),
+}
+
+
+def about() -> dict[str, TaskAbout]:
+    """The tasks of this folder by name, groups included."""
+    single = {name: one for spec in SPECS.values() for name, one in _variants(spec)}
+    group = TaskAbout(f"The five sets: {', '.join(SPECS)}.", PAPER, SCORES, OPTIONS, ALL)
+    return {**single, "ruleqa": group}
+
+
+def _variants(spec: Spec) -> Iterator[tuple[str, TaskAbout]]:
+    manifest = read_manifest(files(__package__) / "sources.toml")
+    own = (*ALL, *BY_GRAPH[spec.graph])
+    sources = tuple(manifest[path] for path in FILES[spec.graph])
+    questions = f"questions over {spec.title}, with rules that lead to the answers"
+    yield spec.task, TaskAbout(f"{spec.published.queries} {questions}.", PAPER, SCORES, OPTIONS, own, sources)
+    renamed = (*own, RENAMED.format(spec.task))
+    fresh = f"The {questions}, all entities renamed, so that no model knows the answers."
+    yield spec.task + FRESH, TaskAbout(fresh, PAPER, SCORES, OPTIONS, renamed, sources)
+    if spec.task in WITH_HARD:
+        hard = f"All {questions.replace('questions', 'test questions')} that no document answers without a rule."
+        yield spec.task + HARD, TaskAbout(hard, PAPER, SCORES, OPTIONS, own, sources)

@@ -1,0 +1,129 @@
+"""scripts/docs_site: the generated pages of the documentation, which `make docs` builds; there warnings are errors."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_rag._register import MODELS
+from lm_eval_rag.describe.metrics import metrics
+from lm_eval_rag.describe.models import model
+from lm_eval_rag.describe.retrievers import retrievers
+from lm_eval_rag.describe.tasks import task, tasks
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
+
+import ask_figures  # noqa: E402
+import error_pages  # noqa: E402
+import generated_pages  # noqa: E402
+import page_links  # noqa: E402
+import site_nav  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return generated_pages.generated_pages(ROOT, lambda name: f"figure of {name}")
+
+
+def leaves(nav: Any) -> list[str]:
+    """All pages of a navigation."""
+    if isinstance(nav, str):
+        return [nav]
+    parts = nav.values() if isinstance(nav, dict) else nav
+    return [page for part in parts for page in leaves(part)]
+
+
+def test_every_entry_of_a_registry_has_its_page(pages: dict[str, str]) -> None:
+    for name in MODELS:
+        text = pages[f"methods/{name}.md"]
+        assert text.startswith(f"# {name}\n") and f"figure of {name}" in text
+        assert all(f"| `{argument.name}` | {argument.type} |" in text for argument in model(name).arguments)
+        assert f"[{name}]({name}.md)" in pages["methods/index.md"]
+    for name in tasks():
+        text = pages[f"tasks/{name}.md"]
+        assert text.startswith(f"# {name}\n") and task(name).summary in text and "**Terms:**" in text
+    assert {f"### {name}" for name in metrics()} <= set(pages["metrics.md"].splitlines())
+    assert {f"## {name}" for name in retrievers()} <= set(pages["retrievers.md"].splitlines())
+
+
+def test_papers_and_files_are_links(pages: dict[str, str]) -> None:
+    assert "[arXiv:2212.10509](https://arxiv.org/abs/2212.10509)" in pages["methods/ircot.md"]
+    assert "[icews14/train.txt](https://raw.githubusercontent.com/" in pages["tasks/ruleqa_i.md"]
+    assert "## Files" not in pages["tasks/ruleqa_demo.md"]
+
+
+def test_the_navigation_lists_every_page_once(pages: dict[str, str]) -> None:
+    listed = leaves(site_nav.nav(ROOT))
+    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    root = {page for file, page in page_links.ROOT_PAGES.items() if (ROOT / file).is_file()}
+    assert len(listed) == len(set(listed)) and set(listed) == written | root | set(pages)
+
+
+@pytest.mark.parametrize(
+    ("page", "given", "expected"),
+    [
+        ("index.md", "[a](docs/crag.md)", "[a](crag.md)"),
+        ("index.md", "[a](RESULTS.md)", "[a](results.md)"),
+        ("index.md", "[scores](harness/scoring)", "[scores](metrics.md)"),
+        ("running.md", "[CONTRIBUTING](../CONTRIBUTING.md#a-method)", "[CONTRIBUTING](contributing.md#a-method)"),
+        ("crag.md", "[RESULTS.md](../RESULTS.md#crag-table-2)", "[RESULTS.md](results.md#crag-table-2)"),
+        ("crag.md", "[harness/kg/functions.py](../harness/kg/functions.py)", "harness/kg/functions.py"),
+        ("running.md", "[tiny](../harness/x/README.md)", "tiny (`harness/x/README.md`)"),
+        ("methods/ircot.md", "[running](../running.md)", "[running](../running.md)"),
+        ("index.md", "[a](https://x.org) [b](#c) ![d](e.png)", "[a](https://x.org) [b](#c) ![d](e.png)"),
+        ("index.md", "```\n[a](docs/crag.md)\n```\n", "```\n[a](docs/crag.md)\n```\n"),
+    ],
+)
+def test_links(page: str, given: str, expected: str) -> None:
+    assert page_links.relinked(given, page, ROOT) == expected
+
+
+def test_a_figure_shows_what_a_method_asks_for() -> None:
+    drawn = ask_figures.figure("rulerag_icl")
+    assert re.findall(r"<li>(.+?)</li>", drawn) == ["question", "match rules", "retrieve", "generate", "answer"]
+    assert ask_figures.figure("external") == ask_figures.figure("rag") == ""
+
+
+@pytest.mark.parametrize(
+    ("steps", "folded"),
+    [
+        ("r g", ["r", "g"]),
+        ("r r r g", ["r × 3", "g"]),
+        ("r g r g r g a", ["(r → g) × 3", "a"]),
+        ("g l l g l l s", ["(g → l × 2) × 2", "s"]),
+        ("", []),
+    ],
+)
+def test_steps_that_repeat_are_one_box(steps: str, folded: list[str]) -> None:
+    assert ask_figures.folded(steps.split()) == folded
+
+
+def test_a_long_chain_ends() -> None:
+    drawn = ask_figures.chain([f"step {number}" for number in range(50)])
+    assert drawn.count("<li>") == ask_figures.SHOWN + 3 and "<li>...</li><li>answer</li>" in drawn
+
+
+SOURCE = """
+def f(n):
+    if n:
+        raise UserError(f"n={n!r} is not *allowed*: " "give 1 or more.")
+    raise MachineError("The disk is " + full)
+    raise UserError(f"{n}")
+    raise ValueError("not ours, but three words")
+"""
+
+
+def test_messages_of_errors() -> None:
+    assert error_pages.messages(SOURCE) == ["n=… is not \\*allowed\\*: give 1 or more.", "The disk is …"]
+
+
+def test_the_page_of_errors_has_those_of_every_part(pages: dict[str, str]) -> None:
+    text = pages["errors.md"]
+    assert text.count("\n- ") > 250
+    assert {"## harness/core", "## harness/plugin", "## tasks/crag", "## src/lm_eval_rag"} <= set(text.splitlines())
+    assert "Two documents have the id …. Give each document its own id." in text
