@@ -19,7 +19,8 @@ import check_tag  # noqa: E402
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+BOARD = ("submission", "submission_verdict")  # of the leaderboard: nothing of the pull request may run, not even make
+WORKFLOWS = [path for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")) if path.stem not in BOARD]
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@\S+")
 
@@ -54,6 +55,19 @@ def test_a_workflow_is_a_thin_call_of_make(path: Path) -> None:
     assert all(PINNED.fullmatch(step["uses"]) for step in steps(workflow) if "uses" in step)
     assert workflow["permissions"] == {"contents": "read"}
     assert all(job["timeout-minutes"] for job in workflow["jobs"].values())
+
+
+def test_the_workflows_of_the_board_run_nothing_of_a_pull_request() -> None:
+    first, second = (read(ROOT / f".github/workflows/{name}.yml") for name in BOARD)
+    assert first["permissions"] == {"contents": "read"} and first[True].keys() == {"pull_request"}
+    checkouts = [step["with"] for step in steps(first) if "checkout" in step.get("uses", "")]
+    assert [one["ref"] for one in checkouts] == ["${{ github.event.pull_request.base.sha }}"]
+    assert checkouts[0]["persist-credentials"] is False
+    commands = [step["run"] for step in steps(first) if "run" in step]
+    assert not any("${{" in command or "checkout" in command or "make" in command for command in commands), commands
+    assert second["permissions"] == {"actions": "read", "pull-requests": "write"}
+    assert not any("run" in step or "checkout" in step["uses"] for step in steps(second))
+    assert not any("${{" in step["with"].get("script", "") for step in steps(second))
 
 
 def test_tests_run_on_every_python_that_is_declared() -> None:
