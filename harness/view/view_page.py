@@ -125,7 +125,7 @@ def _higher(name: str) -> bool:
 def _summary(report: TaskReport) -> dict[str, Any]:
     """Scores with intervals per run and the differences between runs, as texts."""
     known = dict.fromkeys(name for run in report.runs for name in run.scores)
-    names = [name for name in HEADLINE if name in known] or list(known)[: len(HEADLINE)]
+    names = list(dict.fromkeys(name for run in report.runs for name in run.headline)) or list(known)[: len(HEADLINE)]
     pairs = groupby(report.comparisons, key=lambda one: (one.first, one.second))
     return {
         "task": report.task,
