@@ -18,13 +18,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lm_eval_rag.harness.report.content import RunReport, TaskReport, build
+from lm_eval_rag.harness.report.content import build
+from lm_eval_rag.harness.report.report_parts import RunReport, TaskReport
 from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval
 
 SETS = tuple(f"ruleqa_{letter}" for letter in "iywfn")
 HARD = ("ruleqa_i_hard", "ruleqa_f_hard", "ruleqa_n_hard")
 SLICES = ("direct", "rule_required", "unreachable")
+METRICS = ("em", "recall@10", "token_f1", "crag_score", "pooled_recall_contains")
 CONTROLS = ("random", "shuffled", "oracle")
 
 
@@ -98,7 +100,7 @@ def read(rows: Iterable[Row], output: Path) -> dict[tuple[str, str], RunReport]:
     """(folder of a row, task) -> its report, with slices of every score in the tables."""
     by_folder: dict[tuple[str, str], RunReport] = {}
     for row in rows:
-        reports: list[TaskReport] = build(read_runs([output / row.folder]), metrics=("em", "recall@10", "token_f1"))
+        reports: list[TaskReport] = build(read_runs([output / row.folder]), metrics=METRICS)
         by_folder |= {(row.folder, report.task): report.runs[0] for report in reports}
     return by_folder
 

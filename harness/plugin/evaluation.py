@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_rag.harness.common.errors import at_least
+from lm_eval_rag.harness.common.errors import at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
 from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT
@@ -20,8 +20,11 @@ from lm_eval_rag.harness.plugin.own_data import OwnData, own_data
 from lm_eval_rag.harness.plugin.own_task import OwnTask
 from lm_eval_rag.harness.plugin.planned_runs import Find, PlannedRun, planned_runs
 from lm_eval_rag.harness.plugin.saved_run import save_run
-from lm_eval_rag.harness.report.content import RunReport, TaskReport, build
-from lm_eval_rag.harness.report.report_text import cell, render
+from lm_eval_rag.harness.report.cells import cell
+from lm_eval_rag.harness.report.content import build
+from lm_eval_rag.harness.report.document import document
+from lm_eval_rag.harness.report.formats import FORMATS
+from lm_eval_rag.harness.report.report_parts import RunReport, TaskReport
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.table import table
 
@@ -57,9 +60,18 @@ class Evaluation:
         slices = [name for name in self.data.rows[0] if name not in KEPT]
         return build(self.runs, by="slice" if "slice" in slices or not slices else slices[0])
 
-    def report(self) -> str:
-        """The report of ``lm-eval-rag report``: intervals, slices, paired differences, costs."""
-        return render(self._reports)
+    def report(self, format: str = "text") -> str:
+        """The report of ``lm-eval-rag report``: intervals, slices, paired differences, costs.
+
+        Args:
+            format: ``text``, ``markdown``, ``html``, ``latex``, ``csv`` or ``json``.
+
+        Raises:
+            UserError: An unknown format.
+        """
+        if format not in FORMATS:
+            raise unknown("format", format, FORMATS)
+        return FORMATS[format](document(self._reports))
 
     @cached_property
     def scores(self) -> pl.DataFrame:

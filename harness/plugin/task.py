@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from lm_eval.api.task import ConfigurableTask
 
+from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.record import SYSTEM
 from lm_eval_rag.harness.plugin.rows import Rows
 from lm_eval_rag.harness.scoring import METRICS, score
@@ -31,6 +32,7 @@ from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
 from lm_eval_rag.harness.scoring.truncate import WHOLE, Cut
 from lm_eval_rag.harness.scoring.verdict import VERDICT, Verdict
 
+HEADLINE = "headline"  # the key of a task's metadata that declares these metrics
 RECORD = "_rag"  # the key of a document under which the method's record lies
 
 
@@ -51,10 +53,13 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
     """A generate_until task whose scores come from our table, each with its mean.
 
     Attributes:
+        headline: The metrics that lm_eval's table and a report show first, in order, where a YAML declares no others
+            (``metadata: headline``); a metric that was not scored is left out.
         judge: Name of the judge where the user names none; ``off`` for none.
         crag: Whether CRAG's own rules are in force.
     """
 
+    headline: ClassVar[tuple[str, ...]] = ("em", "em_contains", "token_f1", "recall@10", "acc_lm", "crag_score")
     judge: ClassVar[str] = OFF
     crag: ClassVar[bool] = False
 
@@ -65,6 +70,10 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             {"metric": name, "aggregation": "mean", "higher_is_better": metric.higher_is_better}
             for name, metric in METRICS.items()
         ]
+        config["metadata"] = {HEADLINE: list(self.headline), **(config.get("metadata") or {})}
+        for name in config["metadata"][HEADLINE]:
+            if name not in METRICS:
+                raise unknown("metric in metadata: headline,", str(name), METRICS)
         self._judges = judges_of(config.get("metadata"), self.judge)  # a wrong name ends the run before it starts
         self._rationale_judges = rationale_judges(config.get("metadata"), self._judges)
         self._verdicts: dict[Response, Verdict] = {}

@@ -36,10 +36,18 @@ class Abstention:
         scores: Name -> value with its bootstrap interval over questions.
         confidence: Source of the confidence for the risk-coverage area: ``confidence`` (in the method's record),
             ``first passage's score``, or "" if there is none and the area is left out.
+        coverage: (share of questions answered, share of these that are correct) at each threshold on the confidence,
+            highest threshold first; only the last point without confidence.
     """
 
     scores: Mapping[str, Interval]
     confidence: str = ""
+    coverage: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def abstained(self) -> bool:
+        """Whether any question was left unanswered."""
+        return bool(self.coverage) and self.coverage[-1][0] < 1
 
 
 RATIOS: dict[str, Callable[..., Floats]] = {
@@ -62,7 +70,18 @@ def abstention(run: TaskRun, *, draws: int = DRAWS, seed: int = 0) -> Abstention
     if confidence:
         wrong = [1 - correct[id_] for id_ in attempted]
         scores[AREA] = area(wrong, confidence, draws=draws, seed=seed)
-    return Abstention({name: score for name, score in scores.items() if not math.isnan(score.mean)}, source)
+    scored = {name: score for name, score in scores.items() if not math.isnan(score.mean)}
+    return Abstention(scored, source, _coverage([correct[i] for i in attempted], confidence, len(ids)))
+
+
+def _coverage(correct: Sequence[float], confidence: Sequence[float], n: int) -> tuple[tuple[float, float], ...]:
+    """The points of the curve; ((0, 0),) if no question was attempted."""
+    if not correct:
+        return ((0.0, 0.0),)
+    sizes, right = levels(correct, confidence or [0.0] * len(correct))
+    answered = np.cumsum(sizes)
+    points = zip(answered / n, np.cumsum(right) / answered, strict=True)
+    return tuple((float(share), float(accuracy)) for share, accuracy in points)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.report.grid import Grid
 from lm_eval_rag.harness.report.run_files import TaskRun
-from lm_eval_rag.harness.report.table import table
 from lm_eval_rag.harness.scoring.case import read_case
 from lm_eval_rag.harness.scoring.normalise import normalise
 
@@ -102,11 +102,11 @@ def count(mistakes: Iterable[Mistake]) -> Counts:
     return Counts(len(listed), of, sum(mistake.kind == RULE and mistake.retrieved for mistake in listed))
 
 
-def errors_text(runs: Sequence[TaskRun]) -> str:
+def errors_grid(runs: Sequence[TaskRun]) -> Grid:
     """A table of the classes per run, for ``lm-eval-rag report --errors``."""
     corpora = Corpora()
-    rows = [[run.task, run.label, *cells(count(mistakes(run, corpora).values()))] for run in runs]
-    return table(["wrong answers", "", "n", *CLASSES], rows, left=(0, 1)) + "\n"
+    rows = [(run.task, run.label, *cells(count(mistakes(run, corpora).values()))) for run in runs]
+    return Grid("Wrong answers by class", ("wrong answers", "run", "n", *CLASSES), tuple(rows), (0, 1))
 
 
 def cells(counts: Counts) -> list[str]:

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,36 @@ class TaskRun:
     def model(self) -> str:
         """The value of lm_eval's ``--model``."""
         return str(self.results["config"].get("model"))
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that the task declares as its headline; () if it declares none."""
+        metadata = self.results["configs"].get(self.task, {}).get("metadata") or {}
+        return tuple(metadata.get("headline") or ())
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """The arguments of ``--model_args`` that can change an answer, as texts."""
+        return _arguments(self.results["config"])
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The method's parameters, defaults included; {} for a stock model."""
+        parameters: Mapping[str, Any] = (self.results["config"].get("rag") or {}).get("parameters") or {}
+        return parameters
+
+    @property
+    def date(self) -> str:
+        """When it was run, such as ``2026-11-22``; "" if the results file does not say."""
+        seconds = self.results.get("date")
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}" if isinstance(seconds, (int, float)) else ""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Package -> its version in that run; what the results file does not say is left out."""
+        recorded = (self.results["config"].get("rag") or {}).get("versions") or {}
+        lm_eval = self.results.get("lm_eval_version")
+        return {**({"lm_eval": str(lm_eval)} if lm_eval else {}), **{str(k): str(v) for k, v in recorded.items()}}
 
     @cached_property
     def questions(self) -> dict[str, Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
@@ -28,8 +29,9 @@ def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
     """
     from lm_eval.tasks import TaskManager
 
-    manager = TaskManager()
-    for task in dict.fromkeys(task for row in table.rows for task in row.tasks):
+    managers = {path: TaskManager(**_folder(path)) for path in {row.include_path for row in table.rows} or {""}}
+    for path, task in dict.fromkeys((row.include_path, task) for row in table.rows for task in row.tasks):
+        manager = managers[path]
         if not manager.match_tasks([task]):
             family = task.split("_")[0]
             raise unknown(f"task in {table.name}:", task, [n for n in manager.all_tasks if n.split("_")[0] == family])
@@ -49,6 +51,17 @@ def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
         check_step(step)
 
 
+def _folder(include_path: str) -> dict[str, str]:
+    """The argument for a folder of tasks.
+
+    Raises:
+        UserError: It is no folder.
+    """
+    if include_path and not Path(include_path).is_dir():
+        raise UserError(f"include_path = {include_path!r} is no folder. It is relative to the table's file.")
+    return {"include_path": include_path} if include_path else {}
+
+
 def check_arguments(model: str, arguments: Mapping[str, Any]) -> None:
     """Raise a UserError for an unknown method, retriever, generator or argument; builds nothing."""
     import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
@@ -56,10 +69,11 @@ def check_arguments(model: str, arguments: Mapping[str, Any]) -> None:
 
     if model not in model_registry:
         raise unknown("method", model, model_registry.keys())
-    method = getattr(get_model(model), "method", None)
-    if method is None:
+    method_of = getattr(get_model(model), "_method_of", None)
+    if method_of is None:
         raise UserError(f"{model!r} is a model of lm_eval, not a RAG method. Use it as generator={model}.")
     texts = {key: str(value) if isinstance(value, TrainingStep) else value for key, value in arguments.items()}
+    _, method = method_of(texts)  # takes ``method`` of the model rag out of the arguments
     groups: dict[str, dict[str, Any]] = {"gen_": {}, "retriever_": {}, "": {}}
     for key, value in {**preset_of(method, texts), **texts}.items():
         prefix = next(prefix for prefix in groups if key.startswith(prefix))

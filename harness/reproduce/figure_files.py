@@ -2,87 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.extras import need
+from lm_eval_rag.harness.report.drawing import COLOURS, add_legend, inline_svg, new_figure, save
 from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.report.table import printable
 from lm_eval_rag.harness.reproduce.figure_data import FigureData, Point
 
-COLOURS = ("#3b6fd4", "#d1583b", "#2e9367", "#9259c4", "#b8860b", "#3f93ad", "#cc4488", "#7a7f87")  # on white and black
-GAIN, LOSS, LINES = "#2e9367", "#d1583b", "#8d96a366"
-SUFFIXES = ("svg", "pdf", "png")
-STYLE = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib; a page puts its own in, and its colour of text
-    "text.parse_math": False,  # labels are plain text, also with a $
-    "axes.edgecolor": LINES,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.titlesize": 11,
-    "grid.color": LINES,
-    "xtick.color": LINES,
-    "ytick.color": LINES,
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-}
-UNDATED: dict[str, dict[str, None]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None},
-    "png": {"Software": None},
-}
-
-
-def why_no_figures() -> str:
-    """What to install where matplotlib is missing; "" where it is there."""
-    try:
-        need("Drawing the figures", "plots", "matplotlib")
-    except UserError as error:
-        return str(error)
-    return ""
+GAIN, LOSS = "#2e9367", "#d1583b"
 
 
 def write_figures(figures: Sequence[FigureData], folder: Path) -> list[str]:
     """Write ``figure_1.svg``, ``.pdf`` and ``.png`` and so on into a folder; returns each as SVG for an HTML page."""
     if not figures:
         return []
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     folder.mkdir(parents=True, exist_ok=True)
     inline = []
     for number, data in enumerate(figures, start=1):
-        with mpl.rc_context({**STYLE, "svg.hashsalt": f"figure {number}"}):  # so ids are stable, and differ on a page
-            figure = Figure(figsize=(4.6, 3.4) if data.curves else (4.6, 4.4), layout="constrained")
-            FigureCanvasAgg(figure)
+        with new_figure(4.6, 3.4 if data.curves else 4.4, f"figure {number}") as figure:
             (_draw_curves if data.curves else _draw_gains)(figure, data)
-            inline.append(_for_page(_svg(figure)))
+            inline.append(inline_svg(figure))
             figure.suptitle(textwrap.fill(printable(data.title), 46))  # on a page the caption says it
-            for suffix in SUFFIXES:
-                figure.savefig(folder / f"figure_{number}.{suffix}", dpi=200, metadata=UNDATED[suffix])
+            save(figure, folder, f"figure_{number}")
     return inline
-
-
-def _svg(figure: Any) -> str:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", transparent=True, metadata=UNDATED["svg"])
-    return text.getvalue()
-
-
-def _for_page(svg: str) -> str:
-    """The ``<svg>`` element for use in a page: no style of its own, and only ids that are referred to."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    return re.sub(r'<g id="[^"]*"', "<g", svg)
 
 
 def _draw_curves(figure: Any, data: FigureData) -> None:
@@ -114,11 +60,8 @@ def _draw_curves(figure: Any, data: FigureData) -> None:
     axes.grid(axis="y")
     axes.set_xlabel(printable(data.plot.x_label))
     axes.set_ylabel("percent of the curve's best" if data.plot.relative else "percent")
-    names = [textwrap.fill(printable(name), 48) for name in curves] + ["the paper"] * (len(handles) - len(curves))
-    columns = max(1, 320 // (6 * max(map(len, names)) + 36))  # points: the figure's width, a letter's, a handle's
-    legend = figure.legend(handles, ["-"] * len(names), loc="outside lower center", ncols=columns, columnspacing=1)
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text(name)  # as a label, a name with a leading _ would be left out
+    names = list(curves) + ["the paper"] * (len(handles) - len(curves))
+    add_legend(figure, handles, names)
 
 
 def _in_percent(points: Sequence[Point], relative: bool) -> list[Point]:

@@ -78,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that a page shows."""
+    """Everything that a page shows; ``facts`` are names and values: dates and versions of its runs."""
 
     table: Table
     tasks: tuple[str, ...]
@@ -86,6 +86,7 @@ class Page:
     claims: tuple[tuple[Claim, list[Tested]], ...]
     figures: tuple[FigureData, ...]
     limit: int | None = None
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def make_page(
@@ -123,6 +124,19 @@ def make_page(
         claims=tuple(judge(table, results)),
         figures=tuple(figures_of(table, results, published)),
         limit=limit,
+        facts=tuple(_facts(results)),
+    )
+
+
+def _facts(results: Results) -> Iterable[tuple[str, str]]:
+    """Names and values: dates, versions of the tasks, packages."""
+    dates = sorted({result.date for result in results.values()} - {""})
+    tasks = {f"{task} {result.version}" for (_, task), result in results.items() if result.version}
+    packages = {package for result in results.values() for package in result.packages}
+    if dates:
+        yield "Runs", dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    yield from (
+        (name, ", ".join(sorted(own))) for name, own in (("Task versions", tasks), ("Run with", packages)) if own
     )
 
 
@@ -191,5 +205,5 @@ def _commands(all_jobs: Sequence[Job], table: Table) -> Iterable[str]:
     """Training and evaluation by hand, then the one command that does both."""
     yield from dict.fromkeys(line for job in all_jobs for line in job.commands())
     if all_jobs:
-        only = shlex.quote(all_jobs[0].row.line)
-        yield f"# training and evaluation in one: lm-eval-rag reproduce {table.name} --only {only}"
+        words = ["lm-eval-rag", "reproduce", table.file or table.name, "--only", all_jobs[0].row.line]
+        yield f"# training and evaluation in one: {shlex.join(words)}"

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
-from typing import Any
 
+from lm_eval_rag.harness.report.cells import cell, p_value
+from lm_eval_rag.harness.report.html_page import render_page
 from lm_eval_rag.harness.report.mistakes import CLASSES, Counts
-from lm_eval_rag.harness.report.report_text import cell
-from lm_eval_rag.harness.report.table import printable
 from lm_eval_rag.harness.reproduce.claims import BASELINE, FAILS, HOLDS, UNCLEAR, Comparison, Tested
 from lm_eval_rag.harness.reproduce.page import Cell, Line, Page
 from lm_eval_rag.harness.reproduce.page_text import (
-    HOW,
     VERDICTS_HOW,
     compared_text,
     doubts,
     figure_table,
+    how,
     signed,
     trial,
 )
 from lm_eval_rag.harness.reproduce.verdicts import CANNOT_TELL, DOES_NOT, NOT_RUN, REPRODUCES
 
+HERE = "lm_eval_rag.harness.reproduce"
 CLASS_OF = {HOLDS: "yes", FAILS: "no", UNCLEAR: "open", "": "bound"}  # verdict on a claim -> CSS class
 CLASS_OF_ROW = {REPRODUCES: "yes", DOES_NOT: "no", CANNOT_TELL: "open", NOT_RUN: "bound"}  # on a row
 
@@ -34,30 +33,12 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         figures: The page's figures as ``<svg>`` elements, in order; () shows only their numbers.
         no_figures: Why they are not drawn, which the page then says.
     """
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    def finalize(value: Any) -> Any:
-        """Removes control characters from what the template prints, before it is escaped."""
-        return printable(value) if type(value) is str else value
-
-    template = (files("lm_eval_rag.harness.reproduce") / "page.html.jinja").read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(
-        compared_text=compared_text,
-        verdicts_how=VERDICTS_HOW,
-        mean_of=cell,
-        signed=signed,
-        has=_has,
-        bar=_bar,
-        class_of=CLASS_OF | CLASS_OF_ROW,
-        classes=CLASSES,
-        baseline=BASELINE,
-    )
     drawn = [Markup(svg) for svg in figures] or [Markup()] * len(page.figures)
-    return environment.from_string(template).render(
+    return render_page(
+        HERE,
+        "page.html.jinja",
         page=page,
         trial="" if page.limit is None else trial(page.limit),
         figures=[(figure, svg, figure_table(figure)) for figure, svg in zip(page.figures, drawn, strict=True)],
@@ -68,9 +49,34 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         waiting=[claim for claim, tests in page.claims if not tests],
         score_tables=list(_score_tables(page)),
         doubts=doubts(page),
+        entries=list(_contents(page)),
         mistakes=list(_mistakes(page)),
-        how=HOW,
+        how=how(page),
+        compared_text=compared_text,
+        verdicts_how=VERDICTS_HOW,
+        mean_of=cell,
+        p_value=p_value,
+        signed=signed,
+        has=_has,
+        bar=_bar,
+        class_of=CLASS_OF | CLASS_OF_ROW,
+        classes=CLASSES,
+        baseline=BASELINE,
     )
+
+
+def _contents(page: Page) -> Iterable[tuple[str, str]]:
+    """(id, title) of the parts that the page has."""
+    tested = any(tests for _, tests in page.claims)
+    parts = {
+        "figures": ("Figures", page.figures),
+        "verdicts": ("Verdicts", [line for line in page.lines if line.verdict is not None]),
+        "claims": ("Claims", page.claims),
+        "differences": ("Differences", tested),
+        "scores": ("Scores", True),
+        "mistakes": ("Why answers are wrong", list(_mistakes(page))),
+    }
+    return ((key, title) for key, (title, there) in parts.items() if there)
 
 
 def _claim_rows(tests: Sequence[Tested]) -> Iterable[tuple[str, str, dict[str, Comparison | str]]]:

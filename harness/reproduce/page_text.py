@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
+from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.mistakes import CLASSES, cells
-from lm_eval_rag.harness.report.report_text import WIDTH, cell
+from lm_eval_rag.harness.report.report_text import wrapped as _wrapped
 from lm_eval_rag.harness.report.stats import DRAWS, Interval
 from lm_eval_rag.harness.report.table import printable, table
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, Comparison
@@ -19,9 +19,12 @@ HOW = (
     "Where a line has several seeds, its score is the mean over them; page.json has each seed's mean. Differences are "
     "paired on the same questions. The test is exact McNemar for 0/1 scores, else paired bootstrap, with Holm's "
     f"correction over all tests of the page. {HOLDS}: the difference and its interval are above 0, and the corrected p "
-    f"is below 0.05. {FAILS}: the same below 0. {UNCLEAR}: anything else. paper: the number as printed, on the paper's "
-    "own corpora, rules, questions and generators. The paper's R@k, a gold answer anywhere in all retrieved documents, "
-    "is pooled_recall_contains here."
+    f"is below 0.05. {FAILS}: the same below 0. {UNCLEAR}: anything else; it does not mean that the lines are equally "
+    "good."
+)
+PAPER_HOW = (
+    " paper: the number as printed, on the paper's own corpora, rules, questions and generators. The paper's R@k, a "
+    "gold answer anywhere in all retrieved documents, is pooled_recall_contains here."
 )
 
 
@@ -32,8 +35,14 @@ def render_text(page: Page) -> str:
     if page.limit is not None:
         parts.append(_wrapped(f"! {trial(page.limit)}"))
     parts += [_verdicts(page), _claims(page), *(_metric(page, metric) for metric in page.table.metrics), _doubts(page)]
-    parts += [_mistakes(page), *map(_figure, page.figures), _status(page), _wrapped(HOW)]
+    parts += [_mistakes(page), *map(_figure, page.figures), _status(page)]
+    parts += ["\n".join(_wrapped(f"{name}: {value}") for name, value in page.facts), _wrapped(how(page))]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def how(page: Page) -> str:
+    """How to read the numbers of a page."""
+    return HOW + (PAPER_HOW if page.table.compared else "")
 
 
 def trial(limit: int) -> str:
@@ -173,7 +182,3 @@ def _commands(lines: Iterable[Line]) -> Iterable[str]:
     for line in lines:
         yield _wrapped(f"{line.label}: {line.status}")
         yield from (f"    {printable(command)}" for command in line.commands)
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(printable(text), WIDTH, subsequent_indent="  ")

@@ -8,16 +8,18 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
+from lm_eval_rag.harness.report.drawing import why_no_figures
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
-from lm_eval_rag.harness.reproduce.figure_files import why_no_figures, write_figures
+from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
@@ -50,10 +52,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         UserError: Bad arguments, an unknown table or row, or an unknown name in the table.
     """
     options = _parser(tables).parse_args(argv)
-    path = tables / f"{options.table}.toml"
-    if not path.is_file():
-        raise unknown("table", options.table, names(tables))
-    table, numbers = read_table(path), read_published(published)
+    table, numbers = find_table(options.table, tables), read_published(published)
     check_table(table, numbers)
     rows = chosen(table, options.only)
     limit = None if options.limit is None else at_least("--limit", options.limit)
@@ -67,6 +66,20 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     text = write_page(table, numbers, runner, failed)
     sys.stdout.write(f"{text}\n{out / 'page.html'}\n")
     return FAILED if failed else 0
+
+
+def find_table(name: str, tables: Path) -> Table:
+    """A table of the package by its name, or one's own by the path of its file, which ends in ``.toml``.
+
+    Raises:
+        UserError: There is none, or its file is wrong.
+    """
+    if name.endswith(".toml"):
+        return replace(read_table(Path(name)), file=name)
+    path = tables / f"{name}.toml"
+    if not path.is_file():
+        raise unknown("table", name, names(tables), "A table of your own is a file: ./NAME.toml.")
+    return read_table(path)
 
 
 def names(tables: Path) -> list[str]:
@@ -119,9 +132,9 @@ def write_page(
 
 
 def _parser(tables: Path) -> argparse.ArgumentParser:
-    description = "Run a paper's table and compare with its numbers."
+    description = "Run a table of your own, or a paper's and compare with its numbers."
     parser = argparse.ArgumentParser("lm-eval-rag reproduce", description=description)
-    parser.add_argument("table", metavar="TABLE", help=", ".join(names(tables)))
+    parser.add_argument("table", metavar="TABLE", help=f"FILE.toml, or one of {', '.join(names(tables))}")
     which = "only these rows, by name or pattern ('static*'), including those that need a GPU or a key"
     parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
     parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")

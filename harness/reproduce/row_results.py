@@ -37,6 +37,8 @@ class Result:
         version: Version of the task.
         corpora: Ids of the corpora.
         seconds: Duration of the whole evaluation that it was part of.
+        date: When it was run, or "".
+        packages: ``name version`` of the packages that it was run with.
     """
 
     scores: Mapping[str, Mapping[str, float]]
@@ -48,6 +50,8 @@ class Result:
     version: str = ""
     corpora: tuple[str, ...] = ()
     seconds: float = 0.0
+    date: str = ""
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Reader:
             version=run.version,
             corpora=tuple(sorted({str(doc.get("corpus")) for doc in docs.values()})),
             seconds=seconds,
+            date=run.date,
+            packages=tuple(f"{name} {version}" for name, version in run.versions.items()),
         )
 
     def _counts(self, doc: Mapping[str, Any]) -> bool:

@@ -62,6 +62,7 @@ class Job:
         row = self.row
         parts = [row.model, plain(dict(self.arguments)), self.tasks, self.sample, self.first(limit)]
         others = {"metadata": self.metadata, "gen_kwargs": dict(row.gen_kwargs), "system": row.system}
+        others["include_path"] = row.include_path
         given = {key: value for key, value in others.items() if value}
         return digest([*parts, *(["chat"] if row.chat else []), *([given] if given else [])])[:12]
 
@@ -82,6 +83,7 @@ class Job:
         words += ["--gen_kwargs", _pairs(self.row.gen_kwargs)] if self.row.gen_kwargs else []
         words += ["--metadata", json.dumps(self.metadata)] if self.metadata else []
         words += ["--limit", str(self.row.first)] if self.row.first else []
+        words += ["--include_path", self.row.include_path] if self.row.include_path else []
         words += ["--samples", SAMPLES] if self.sample else []
         return [*dict.fromkeys(training), shlex.join(words)]
 
@@ -110,7 +112,7 @@ class Runner:
     trainer: Trainer
     limit: int | None = None
     share_calls: bool = False
-    _questions: dict[tuple[str, str], tuple[int, list[str]]] = field(default_factory=dict)
+    _questions: dict[tuple[str, str, str], tuple[int, list[str]]] = field(default_factory=dict)
     _managers: dict[str, Any] = field(default_factory=dict)
 
     def folder(self, job: Job) -> Path:
@@ -166,7 +168,7 @@ class Runner:
             options,
             job.tasks,
             folder,
-            task_manager=self._manager(job.metadata),
+            task_manager=self._manager(job.metadata, job.row.include_path),
             limit=first,
             samples=samples,
             apply_chat_template=job.row.chat,
@@ -186,19 +188,21 @@ class Runner:
 
     def _size_and_corpora(self, job: Job, task: str) -> tuple[int, list[str]]:
         """Number of a task's questions, and the ids of their corpora."""
-        key = (task, job.corpus)
+        key = (task, job.corpus, job.row.include_path)
         if key not in self._questions:
             metadata = {"corpus": job.corpus} if job.corpus else {}
-            docs = self._manager(metadata).load([task])["tasks"][task].eval_docs
+            docs = self._manager(metadata, job.row.include_path).load([task])["tasks"][task].eval_docs
             self._questions[key] = len(docs), sorted({str(doc.get("corpus")) for doc in docs})
         return self._questions[key]
 
-    def _manager(self, metadata: Mapping[str, Any]) -> Any:
+    def _manager(self, metadata: Mapping[str, Any], include_path: str = "") -> Any:
         from lm_eval.tasks import TaskManager
 
-        key = json.dumps(metadata, sort_keys=True)
+        key = json.dumps([metadata, include_path], sort_keys=True)
         if key not in self._managers:
-            self._managers[key] = TaskManager(metadata=dict(metadata)) if metadata else TaskManager()
+            options: dict[str, Any] = {"metadata": dict(metadata)} if metadata else {}
+            options |= {"include_path": include_path} if include_path else {}
+            self._managers[key] = TaskManager(**options)
         return self._managers[key]
 
 

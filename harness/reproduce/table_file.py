@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.report.run_report import HEADLINE
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Plot, Row, Table, Values, fill
 
 Part = TypeVar("Part")
@@ -28,10 +29,13 @@ DEFAULTS = (
     "metadata",
     "gen_kwargs",
     "first",
+    "include_path",
 )  # keys at the top of a file that are defaults of every row
 PARTS = ("row", "train", "claim", "plot")
 TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", "verdicts", *DEFAULTS, *PARTS)
 ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
+CLAIM_KEYS = ("each", *(one.name for one in fields(Claim)))
+PLOT_KEYS = tuple(one.name for one in fields(Plot))
 
 
 def read_table(path: Path) -> Table:
@@ -46,22 +50,54 @@ def read_table(path: Path) -> Table:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The table {path} cannot be read: {error}.") from None
     _check_keys(f"key of {path.name}", data, TOP_KEYS)
+    try:
+        return _table(path, data)
+    except UserError as error:
+        text = str(error)
+        raise UserError(text if text.startswith(path.name) else f"{path.name}: {text}") from None
+
+
+def _table(path: Path, data: dict[str, Any]) -> Table:
     defaults = {key: data.pop(key) for key in DEFAULTS if key in data}
+    if "include_path" in defaults:  # beside the file, wherever the command is run
+        defaults["include_path"] = str(path.parent / str(defaults["include_path"]))
     steps = data.pop("train", {})
+    _check_kind("train", steps, Mapping, "[train.NAME]")
+    for name, step in steps.items():
+        _check_kind(f"train.{name}", step, Mapping, f"[train.{name}]")
     parts = {
-        "rows": [row for values in data.pop("row", []) for row in _rows({**defaults, **values}, steps)],
-        "claims": [claim for values in data.pop("claim", []) for claim in _claims(values)],
-        "plots": [_checked(Plot, values, f"Plot {values.get('title')!r}") for values in data.pop("plot", [])],
+        "rows": [row for values in _tables(data, "row") for row in _rows({**defaults, **values}, steps)],
+        "claims": [claim for values in _tables(data, "claim") for claim in _claims(values)],
+        "plots": [_checked(Plot, values, f"Plot {values.get('title')!r}") for values in _tables(data, "plot")],
     }
-    table = _build(Table, {"name": path.stem, "title": path.stem, **data, **parts}, path.name)
+    if not parts["rows"]:
+        raise UserError("there is no row. Give at least one: [[row]], with name, model and tasks.")
+    given = {"name": path.stem, "title": path.stem, "metrics": list(HEADLINE), **data, **parts}
+    table = _build(Table, given, path.name)
     _check_names(table)
     return table
+
+
+def _tables(data: dict[str, Any], name: str) -> list[Values]:
+    """The parts of one name, each a table of its own."""
+    values = data.pop(name, [])
+    _check_kind(name, values, list, f"[[{name}]] (with two brackets)")
+    for value in values:
+        _check_kind(name, value, Mapping, f"[[{name}]]")
+    return list(values)
+
+
+def _check_kind(key: str, value: Any, kind: type, allowed: str) -> None:
+    if not isinstance(value, kind):
+        raise UserError(f"{key} = {value!r} is not allowed. Write {allowed}.")
 
 
 def _rows(values: Values, steps: Mapping[str, Values]) -> Iterable[Row]:
     _check_keys(f"key of row {values.get('name')!r}", values, ROW_KEYS)
     if not values.get("name"):
         raise UserError("A row has no name. Give each row a unique name.")
+    for key in ("arguments", "metadata", "gen_kwargs", "sample", "corpora", "published"):
+        _check_kind(f"{key} of row {values['name']!r}", values.get(key, {}), Mapping, f"{key} = {{ NAME = VALUE }}")
     texts = {key: value for key, value in values.items() if key not in ("arguments", "each")}
     for variables in _combinations(values):
         filled = fill(texts, variables, values["name"])
@@ -89,6 +125,9 @@ def _claims(values: Values) -> Iterable[Claim]:
 
 def _combinations(values: Values) -> Iterable[dict[str, Any]]:
     each: Mapping[str, Iterable[Any]] = values.get("each", {})
+    _check_kind("each", each, Mapping, "each = { NAME = [VALUE, ...] }")
+    for name, choices in each.items():
+        _check_kind(f"each.{name}", choices, list, f"a list, such as {name} = [1, 2]")
     return (dict(zip(each, chosen, strict=True)) for chosen in product(*each.values()))
 
 

@@ -41,6 +41,7 @@ class Row:
         sample: Task -> number of questions, sampled with seed 0; other tasks are run in full.
         first: Only the first questions of each task (``--limit``); None for all.
         corpora: Task -> the corpus that it is asked over, where it offers several (``--metadata``).
+        include_path: Folder of tasks of one's own (``--include_path``), beside the table's file; "" for none.
         metadata: More of ``--metadata``, such as the judge.
         gen_kwargs: ``--gen_kwargs``, such as ``max_gen_toks``.
         system: ``--system_instruction``; "" for none.
@@ -66,6 +67,7 @@ class Row:
     sample: Mapping[str, int] = field(default_factory=dict)
     first: int | None = None
     corpora: Mapping[str, str] = field(default_factory=dict)
+    include_path: str = ""
     metadata: Values = field(default_factory=dict)
     gen_kwargs: Values = field(default_factory=dict)
     system: str = ""
@@ -161,6 +163,7 @@ class Table:
         plots: What is drawn.
         subset: ``degenerated`` counts only questions that the best rule rewrites into one about stated facts; "" all.
         share_calls: Whether rows reuse each other's finished calls (see :mod:`.sharing`).
+        file: The file as it was named on the command line; "" for a table of the package.
         verdicts: Whether each row ends in a verdict: does it reproduce its published numbers (see :mod:`.verdicts`).
     """
 
@@ -175,6 +178,12 @@ class Table:
     subset: str = ""
     share_calls: bool = False
     verdicts: bool = False
+    file: str = ""
+
+    @property
+    def compared(self) -> bool:
+        """Whether it has published numbers beside ours."""
+        return bool(self.source) or any(row.published for row in self.rows)
 
     def lines(self) -> dict[str, tuple[Row, ...]]:
         """Line -> its rows, which differ only in the seed."""

@@ -16,9 +16,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.progress import Meter
-from lm_eval_rag.harness.report.content import HEADLINE, Comparison, TaskReport, build
-from lm_eval_rag.harness.report.report_text import cell
+from lm_eval_rag.harness.report.cells import cell
+from lm_eval_rag.harness.report.content import build
+from lm_eval_rag.harness.report.report_parts import Comparison, TaskReport
 from lm_eval_rag.harness.report.run_files import TaskRun
+from lm_eval_rag.harness.report.run_report import HEADLINE
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.view.view_chunks import Chunk, chunks, line_of, pack
 from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, whole
@@ -123,7 +125,7 @@ def _higher(name: str) -> bool:
 def _summary(report: TaskReport) -> dict[str, Any]:
     """Scores with intervals per run and the differences between runs, as texts."""
     known = dict.fromkeys(name for run in report.runs for name in run.scores)
-    names = [name for name in HEADLINE if name in known] or list(known)[: len(HEADLINE)]
+    names = list(dict.fromkeys(name for run in report.runs for name in run.headline)) or list(known)[: len(HEADLINE)]
     pairs = groupby(report.comparisons, key=lambda one: (one.first, one.second))
     return {
         "task": report.task,

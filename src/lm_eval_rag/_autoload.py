@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # typing itself takes longer to import than all of this
 
 # module of lm_eval -> what is called with it once it was executed, as "module:function"
 AFTER = {
+    "lm_eval.utils": "lm_eval_rag._printed_table:print_headline",
     "lm_eval.models": "lm_eval_rag._register:add_models",
     "lm_eval.tasks.manager": "lm_eval_rag._lazy_tasks:add_tasks",
     "lm_eval.evaluator": "lm_eval_rag._startup:defer_torch",

@@ -184,7 +184,7 @@ def view(argv: Sequence[str]) -> int:
 
 def rescore(argv: Sequence[str]) -> int:
     """Recompute every score of a run from its samples alone."""
-    from lm_eval_rag.harness.report.report_cli import rescore_main
+    from lm_eval_rag.harness.report.rescore_cli import rescore_main
 
     return rescore_main(list(argv))
 
@@ -205,7 +205,7 @@ def _corpus_of(task: str) -> str:
 
 
 def reproduce(argv: Sequence[str]) -> int:
-    """Run a paper's table or figure, ours beside the published numbers."""
+    """Run a table of your own, or a paper's beside its published numbers."""
     from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 
     boards = Path(str(files("lm_eval_rag.leaderboards")))

@@ -23,7 +23,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "train": "lm-eval-rag train",
     "web": "reading CRAG's web pages",
     "documents": "reading PDF and Office files",
-    "plots": "the figures of lm-eval-rag reproduce",
+    "plots": "the figures of lm-eval-rag report and reproduce",
     "serve": "lm-eval-rag serve-kg",
     "vllm": "generator=vllm, in an environment of its own",
     "openai": "OpenAI's client, which `transformers serve` needs; generator=openai-... does without",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.report.groups import rescore_groups
-from lm_eval_rag.harness.report.report_cli import rescore_main
 from lm_eval_rag.harness.report.rescore import mean, rescore, standard_error
+from lm_eval_rag.harness.report.rescore_cli import rescore_main
 from lm_eval_rag.harness.report.run_files import read_runs
 
 Make = Callable[..., Path]

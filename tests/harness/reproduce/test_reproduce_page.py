@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval_rag.harness.report.drawing import COLOURS, SUFFIXES, why_no_figures
 from lm_eval_rag.harness.report.mistakes import ATTRIBUTION, RETRIEVAL, RULE, Mistake
 from lm_eval_rag.harness.report.published import PublishedRow
-from lm_eval_rag.harness.reproduce.figure_files import COLOURS, SUFFIXES, why_no_figures, write_figures
+from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import Page, make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
@@ -149,7 +150,7 @@ def test_every_table_says_what_its_cells_are(html: str) -> None:
 
 def test_claims_and_figures_stand_before_the_scores(html: str) -> None:
     text = render_text(page_of("Title", "why"))
-    order = [html.index(part) for part in ("<svg", "What the paper says", f"<h2>{TASK}</h2>")]
+    order = [html.index(part) for part in ("<svg", "What the paper says", f">{TASK}</h2>")]
     assert order == sorted(order)
     assert text.index("Claims") < text.index("\nem\n")
 
@@ -159,7 +160,8 @@ def test_a_verdict_stands_with_its_numbers(html: str) -> None:
     text = " ".join(parsed(html).text.split())
     for one in tested.comparisons:
         assert one.verdict in text
-        assert f"80 questions, {one.difference.test}, p {one.difference.p:.2g}, Holm {one.p_holm:.2g}" in text
+        p, holm = (f"{p:.3f}" if p >= 0.001 else "<0.001" for p in (one.difference.p, one.p_holm))
+        assert f"80 questions, {one.difference.test}, p {p}, Holm {holm}" in text
     assert f"baseline and all controls {tested.verdict_with_controls}" in text
 
 

@@ -19,7 +19,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.plugin.task import RagTask
-from lm_eval_rag.harness.report.report_cli import rescore_main
+from lm_eval_rag.harness.report.rescore_cli import rescore_main
 from lm_eval_rag.harness.scoring import score
 from lm_eval_rag.harness.scoring.crag import open_answers, plain, settle
 from lm_eval_rag.harness.scoring.judge import RulesJudge

@@ -1,0 +1,127 @@
+"""The report of one run: means with intervals, slices, cost, abstention, and what identifies the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
+from lm_eval_rag.harness.report.report_parts import Cost, RunReport
+from lm_eval_rag.harness.report.run_files import TaskRun
+from lm_eval_rag.harness.report.stats import Interval, interval, percentile
+from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring.verdict import read_verdict
+
+# metrics of the slices and differences, for a task that declares none
+HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The arguments of :func:`build`."""
+
+    by: str
+    seed: int
+    against: str | None
+    metrics: tuple[str, ...]
+    weights: Weights | None = None
+
+    def headline(self, run: TaskRun) -> list[str]:
+        """The metrics of slices and differences: those asked for, else those that the task declares.
+
+        For a task that is not ours, its first metrics.
+        """
+        chosen = [name for name in self.metrics or run.headline or HEADLINE if name in run.scores]
+        return chosen if chosen or self.metrics else list(run.scores)[: len(HEADLINE)]
+
+    def shown(self, run: TaskRun) -> list[str]:
+        """The metrics of the score tables: those asked for, else all."""
+        known = [name for name in METRICS if name in run.scores]
+        return self.headline(run) if self.metrics else known + [name for name in run.scores if name not in METRICS]
+
+
+def run_report(
+    run: TaskRun, groups: Mapping[str, set[str]], options: ReportOptions, others: Sequence[TaskRun]
+) -> RunReport:
+    """The report of one run.
+
+    Args:
+        groups: Value of the slice -> ids of its questions.
+        others: All runs of the task, for its curve.
+    """
+
+    def means(names: Iterable[str], inside: Callable[[str], bool]) -> dict[str, Interval]:
+        chosen = {name: [v for id_, v in run.scores.get(name, {}).items() if inside(id_)] for name in names}
+        return {name: interval(values, seed=options.seed) for name, values in chosen.items() if values}
+
+    return RunReport(
+        run=run.label,
+        path=str(run.path),
+        version=run.version,
+        questions=len(run.questions),
+        unscored={id_: _why(sample) for id_, sample in run.questions.items() if not sample["metrics"]},
+        scores=means(options.shown(run), lambda _: True),
+        slices={name: means(options.headline(run), ids.__contains__) for name, ids in groups.items()},
+        cost=_cost(run),
+        abstention=_abstention(run, options),
+        unjudged=_unjudged(run),
+        weighted={name: weighted(run, name, options.weights, seed=options.seed) for name in options.headline(run)}
+        if options.weights
+        else {},
+        headline=tuple(options.headline(run)),
+        curve=curve_place(run, others),
+        method=_method(run),
+        date=run.date,
+        versions=run.versions,
+    )
+
+
+def curve_place(run: TaskRun, others: Sequence[TaskRun]) -> float | None:
+    """The run's ``k`` if other runs of the same method, with otherwise the same arguments, have another ``k``."""
+    alike = {other.parameters["k"] for other in others if "k" in other.parameters and _method(other) == _method(run)}
+    return float(run.parameters["k"]) if len(alike) > 1 and "k" in run.parameters else None
+
+
+def _method(run: TaskRun) -> str:
+    """The model and its arguments without ``k``."""
+    telling = {key: value for key, value in run.arguments.items() if key != "k"}
+    return " ".join([run.model, *(f"{key}={value}" for key, value in sorted(telling.items()))])
+
+
+def _abstention(run: TaskRun, options: ReportOptions) -> Abstention | None:
+    """The abstention scores that were asked for; None if the run has none of them."""
+    own = abstention(run, seed=options.seed)
+    if own is None or not options.metrics:
+        return own
+    scores = {name: own.scores[name] for name in options.metrics if name in own.scores}
+    return replace(own, scores=scores) if scores else None
+
+
+def _unjudged(run: TaskRun) -> dict[str, str]:
+    verdicts = {id_: read_verdict(sample["doc"]) for id_, sample in run.questions.items()}
+    return {id_: verdict.why for id_, verdict in verdicts.items() if verdict is not None and verdict.correct is None}
+
+
+def _why(sample: Mapping[str, Any]) -> str:
+    return str((sample["doc"].get("_rag") or {}).get("failure") or "no reason recorded")
+
+
+def _cost(run: TaskRun) -> Cost | None:
+    records = [sample["doc"]["_rag"] for sample in run.questions.values() if sample["doc"].get("_rag")]
+    if not records:
+        return None
+    seconds = [float(record.get("seconds", 0)) for record in records]
+    kinds = sorted({kind for record in records for kind in record.get("calls", {})})
+
+    def total(key: str) -> int:
+        return sum(int(record.get(key, 0)) for record in records)
+
+    return Cost(
+        prompt_tokens=total("prompt_tokens"),
+        completion_tokens=total("completion_tokens"),
+        seconds_p50=percentile(seconds, 0.5),
+        seconds_p95=percentile(seconds, 0.95),
+        calls={kind: sum(record.get("calls", {}).get(kind, 0) for record in records) for kind in kinds},
+        dropped_passages=total("dropped_passages"),
+    )
