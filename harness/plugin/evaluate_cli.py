@@ -36,7 +36,7 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
     chosen = vars(_parser().parse_args(list(argv)))
     arguments = {name: _pairs(f"--{name}", chosen.pop(name)) for name in ("model_args", "gen_kwargs")}
     metadata = _metadata(chosen.pop("metadata"))
-    with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else _quiet():
+    with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else quiet():
         evaluation = evaluate(**chosen, **arguments, metadata=metadata)
     sys.stdout.write(
         f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions. Results and samples: "
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Other libraries report warnings alone, and lm_eval errors: it warns at length of metrics that not all have."""
     levels = {"": logging.WARNING, "lm_eval": logging.ERROR, "lm_eval_rag": logging.INFO}
     before = {name: logging.getLogger(name).level for name in levels}

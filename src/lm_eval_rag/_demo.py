@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 
 from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.common.paths import output_folder
+from lm_eval_rag.harness.plugin.evaluate_cli import quiet
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import Difference, Interval, interval, paired
 from lm_eval_rag.harness.report.table import table
@@ -40,12 +41,11 @@ def demo_main(argv: Sequence[str]) -> int:
     need("The demo", "hf", "torch", "transformers")
     began = time.perf_counter()
     out = output_folder(options.out or Path("demo_results") / time.strftime("%Y%m%d-%H%M%S"))
-    logging.getLogger().setLevel(logging.ERROR)
-    os.environ["TQDM_DISABLE"] = "1"  # read when tqdm is imported; four runs would draw a dozen bars
     runs = {}
-    for method in METHODS:
-        sys.stderr.write(f"{method} answers {options.limit} questions of {TASK} ...\n")
-        runs[method] = _run(method, out / method, options.limit)
+    with quiet(), _without_bars():
+        for method in METHODS:
+            sys.stderr.write(f"{method} answers {options.limit} questions of {TASK} ...\n")
+            runs[method] = _run(method, out / method, options.limit)
     sys.stdout.write(f"\n{score_table(runs)}\n\n{interpretation(runs)}\n\n")
     page = _page(list(runs.values()), out / "demo.html")
     sys.stdout.write(f"{page}  (every question with passages, rules, prompts and answers)\n")
@@ -99,6 +99,20 @@ def compared(first: TaskRun, second: TaskRun, metric: str) -> Difference:
     """The paired difference of two runs on the same questions."""
     ids = sorted(first.scores[metric])
     return paired([first.scores[metric][id] for id in ids], [second.scores[metric][id] for id in ids])
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Four runs would draw a dozen bars. tqdm reads this when it is imported."""
+    before = os.environ.get("TQDM_DISABLE")
+    os.environ["TQDM_DISABLE"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TQDM_DISABLE"]
+        else:
+            os.environ["TQDM_DISABLE"] = before
 
 
 def _run(method: str, folder: Path, limit: int) -> TaskRun:
