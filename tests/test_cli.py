@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag import __version__, _errors, cli, doctor
+from lm_eval_rag._build import builders_of_tasks
 from lm_eval_rag._register import tasks_folder
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.unscored import tell
@@ -108,7 +109,7 @@ def test_build_over_a_corpus(capsys: pytest.CaptureFixture[str], mirror: Path | 
 
 
 def test_ruleqa_is_all_five_sets() -> None:
-    builders = cli._builders()
+    builders = builders_of_tasks()
     names = [made.args[0] for made in builders["ruleqa"]]
     assert names == ["ruleqa_i", "ruleqa_y", "ruleqa_w", "ruleqa_f", "ruleqa_n"]
     assert {*names, "ruleqa_i_fresh", "ruleqa_demo"} < set(builders)

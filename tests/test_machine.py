@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag import _errors, _saving, cli
+from lm_eval_rag import _build, _errors, _saving, cli
 from lm_eval_rag.harness.common import paths
 from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir, output_folder, read_text, storing, written_whole
@@ -127,7 +127,7 @@ def test_an_output_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_output_folder_is_tried_before_the_work(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "_corpus_of", lambda task: pytest.fail("the work had begun"))
+    monkeypatch.setattr(_build, "corpus_of", lambda task: pytest.fail("the work had begun"))
     (tmp_path / "file").touch()
     assert cli.main([*command, "--out", str(tmp_path / "file")]) == 2
     err = capsys.readouterr().err

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -61,87 +59,9 @@ def _end(message: str, status: int) -> int:
 
 def build(argv: Sequence[str]) -> int:
     """Build the data of tasks ahead of their first use."""
-    parser = argparse.ArgumentParser(prog="lm-eval-rag build", description=build.__doc__)
-    parser.add_argument("tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, or single tasks")
-    parser.add_argument("--seed", type=int, default=0, help="of everything drawn; what the tasks themselves use is 0")
-    documents = (
-        "of a set with times: train (its training facts) or train_valid (its validation facts too); of a task over "
-        "Wikipedia: pooled, own, fullwiki, wiki18_100w, mirror and others"
-    )
-    parser.add_argument("--corpus", metavar="NAME", help=documents)
-    chosen = parser.parse_args(argv)
-    builders = _builders()
-    unknown_names = [name for name in chosen.tasks if name not in builders]
-    if unknown_names:
-        raise unknown("task", unknown_names[0], builders)
-    _check_corpus(chosen.corpus, chosen.tasks)
-    from lm_eval_rag.harness.common.paths import cache_dir
+    from lm_eval_rag._build import build_main
 
-    options = {"seed": chosen.seed} | ({} if chosen.corpus in (None, "train") else {"corpus": chosen.corpus})
-    for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
-        sys.stdout.write(f"{cache_dir() / made(**options)}\n")
-    return 0
-
-
-def _check_corpus(corpus: str | None, tasks: Sequence[str]) -> None:
-    """Raise unless there is such a choice of documents, and every set named has it; before any is built."""
-    from lm_eval_rag.tasks.ruleqa.build import CORPORA
-    from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
-    from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
-    from lm_eval_rag.tasks.wikipedia.specs import choice_of
-
-    if corpus is None:
-        return
-    for task in set(tasks) & set(WIKIPEDIA):
-        choice_of(task, corpus)
-    tasks = [task for task in tasks if task not in WIKIPEDIA]
-    if not tasks:
-        return
-    if corpus not in CORPORA:
-        raise unknown("corpus", corpus, CORPORA)
-    dated = [task for task in TASKS if spec_of(task).temporal]
-    named = [one for task in tasks for one in (SPECS if task == "ruleqa" else (task,))]
-    without = [task for task in dict.fromkeys(named) if task not in dated]
-    if corpus != "train" and without:
-        raise UserError(
-            f"--corpus {corpus} is for the sets with times ({', '.join(dated)}), not for {', '.join(without)}, whose "
-            "documents are all that is not held out. Name sets with times alone, or leave --corpus out."
-        )
-
-
-def _builders() -> dict[str, tuple[Callable[..., str], ...]]:
-    """Name on the command line -> what builds it: functions of seed and corpus that return a corpus id."""
-    from lm_eval_rag.tasks.crag import build as crag
-    from lm_eval_rag.tasks.crag.graph import build_graph
-    from lm_eval_rag.tasks.crag_demo.build import build as crag_demo
-    from lm_eval_rag.tasks.ruleqa import build as ruleqa
-    from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
-    from lm_eval_rag.tasks.ruleqa_demo.build import build as demo
-    from lm_eval_rag.tasks.wikipedia import build as wikipedia
-    from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus
-    from lm_eval_rag.tasks.wikipedia.corpus_specs import CORPORA
-    from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
-
-    def over(task: str) -> Callable[..., str]:
-        return lambda corpus=None, **_: wikipedia.build(task, corpus=corpus)  # nothing is drawn
-
-    def pool(name: str) -> Callable[..., str]:
-        return lambda **_: build_corpus(name)
-
-    def official(task: str) -> Callable[..., str]:
-        return lambda **_: crag.build(task)  # nothing is drawn
-
-    single = {task: partial(ruleqa.build, task) for task in TASKS}
-    return {
-        "ruleqa": tuple(single[task] for task in SPECS),
-        **{task: (made,) for task, made in single.items()},
-        "ruleqa_demo": (demo,),
-        **{task: (official(task),) for task in ("crag_task1", "crag_task2", "crag_task3")},
-        "crag_kg": (lambda **_: build_graph(crag.manifest()),),
-        "crag_demo": (crag_demo,),
-        **{name: (pool(name),) for name in CORPORA},
-        **{task: (over(task),) for task in WIKIPEDIA},
-    }
+    return build_main(list(argv))
 
 
 def retrieve(argv: Sequence[str]) -> int:
@@ -191,25 +111,19 @@ def rescore(argv: Sequence[str]) -> int:
 
 def train(argv: Sequence[str]) -> int:
     """Train a retriever or a generator by rules (RGFT), or without them (SSFT)."""
+    from lm_eval_rag._build import corpus_of
     from lm_eval_rag.harness.train.train_cli import train_main
 
-    return train_main(list(argv), build=_corpus_of)
-
-
-def _corpus_of(task: str) -> str:
-    """The corpus id of a task, built when it is not there."""
-    builders = _builders()
-    if task not in builders or len(builders[task]) != 1:
-        raise unknown("task", task, [name for name, made in builders.items() if len(made) == 1])
-    return builders[task][0](seed=0)
+    return train_main(list(argv), build=corpus_of)
 
 
 def reproduce(argv: Sequence[str]) -> int:
     """Run a table of your own, or a paper's beside its published numbers."""
+    from lm_eval_rag._build import corpus_of
     from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
 
     boards = Path(str(files("lm_eval_rag.leaderboards")))
-    return reproduce_main(list(argv), tables=boards / "reproduce", published=boards / "published", build=_corpus_of)
+    return reproduce_main(list(argv), tables=boards / "reproduce", published=boards / "published", build=corpus_of)
 
 
 def publish(argv: Sequence[str]) -> int:
