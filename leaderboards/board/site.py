@@ -60,6 +60,8 @@ def write_site(board: Board, out: Path) -> list[Path]:
     for task in board.tasks:
         pages[f"data/{task.task}.pairs.js"] = f"boardData({_script(['pairs', task.task, _pairs(task)])});\n"
         pages[f"data/{task.task}.questions.js"] = f"boardData({_script(['questions', task.task, _questions(task)])});\n"
+    for old in (*out.glob("entries/*.html"), *out.glob("data/*.js")):
+        old.unlink()  # of entries that are no longer there
     for name, text in pages.items():
         path = out / name
         path.parent.mkdir(exist_ok=True)

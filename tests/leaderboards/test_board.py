@@ -149,6 +149,17 @@ def test_the_same_entries_give_the_same_bytes(entries, tmp_path_factory):
     assert sites[0] == sites[1]
 
 
+def test_a_site_that_is_built_again_has_no_page_of_a_withdrawn_entry(entries, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    write_site(board_of(*read_entries(entries)), folder)
+    (entries / "withdrawn.json").write_text(json.dumps({"gone": "a", "best": "b"}))
+    write_site(board_of(*read_entries(entries)), folder)
+    assert {path.stem for path in folder.glob("entries/*")} == {path.stem for path in folder.glob("data/*")} - {
+        f"{TASK}.pairs", f"{TASK}.questions",
+    }  # fmt: skip
+    assert not (folder / "entries" / "best.html").exists() and (folder / "entries" / "near.html").exists()
+
+
 def test_the_table_has_what_was_computed(entries):
     board = board_of(*read_entries(entries))
     (task,) = index_data(board)["tasks"]
