@@ -253,7 +253,7 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     text = " ".join(repr(str(value) if isinstance(value, Path) else value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def _reasons(unread: Sequence[tuple[str, str]]) -> str:
