@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import count, takewhile
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import CallError
@@ -15,6 +17,7 @@ from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.systems.exchange import Question, Reply, Retrieved, read_reply
 from lm_eval_rag.harness.systems.opening import OpenSystem, open_system
 
+log = logging.getLogger(__name__)
 UNKNOWN = "passage not in the corpus"  # note: neither its id nor its text is
 
 
@@ -32,6 +35,7 @@ class SystemBackend:
     gather: int = 0
     _systems: dict[System, OpenSystem] = field(default_factory=dict)
     _rows: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # (corpus, column) -> value -> row
+    _warned: bool = False
 
     async def answer(self, query: Query, ask: AskSystem) -> Served | CallError:
         """The system's answer, with passages of the task's corpus where it names any."""
@@ -77,21 +81,38 @@ class SystemBackend:
         passages: dict[str, Passage] = {}
         unknown = False
         for place, one in enumerate(retrieved):
-            row = None if corpus is None else self._row(corpus, one)
-            if row is not None and corpus is not None:
-                passage = corpus.passage(row, one.score)
+            rows = [] if corpus is None else self._rows_of(corpus, one)
+            if rows and corpus is not None:
+                found = [corpus.passage(row, one.score) for row in rows]
             else:
                 unknown = unknown or corpus is not None
-                passage = Passage(one.id or f"passage {place + 1}", one.text or "", one.score)
-            passages.setdefault(passage.id, passage)
+                found = [Passage(one.id or f"passage {place + 1}", one.text or "", one.score)]
+            for passage in found:
+                passages.setdefault(passage.id, passage)
+        if unknown and corpus is not None:
+            self._warn(corpus, retrieved)
         return tuple(passages.values()), (UNKNOWN,) if unknown else ()
 
-    def _row(self, corpus: Corpus, one: Retrieved) -> int | None:
-        """Where a passage stands in the corpus: by its id, else by its text."""
-        row = None if one.id is None else self._places(corpus, "id").get(one.id)
-        if row is None and one.text is not None:
-            row = self._places(corpus, "text").get(one.text)
-        return row
+    def _rows_of(self, corpus: Corpus, one: Retrieved) -> list[int]:
+        """Where a passage stands: by its id, else by its text; a document that was cut stands for its passages."""
+        ids = self._places(corpus, "id")
+        if one.id is not None and one.id in ids:
+            return [ids[one.id]]
+        if one.text is not None and one.text in self._places(corpus, "text"):
+            return [self._places(corpus, "text")[one.text]]
+        parts = (ids.get(f"{one.id}#{i}") for i in count())
+        return list(takewhile(lambda row: row is not None, parts)) if one.id is not None else []  # type: ignore[arg-type]
+
+    def _warn(self, corpus: Corpus, retrieved: Sequence[Retrieved]) -> None:
+        """Say once that the system names passages of its own, which no score by ids can know."""
+        if not self._warned:
+            self._warned = True
+            own = next((one.id for one in retrieved if one.id is not None and not self._rows_of(corpus, one)), None)
+            log.warning(
+                "The system returned passages that are not in the corpus%s. Ids of the corpus look like %r; the exact "
+                "text of a passage will do too. Others count for recall by their texts, and for no score by ids.",
+                "" if own is None else f", such as {own!r}", corpus.passage(0).id,
+            )  # fmt: skip
 
     def _places(self, corpus: Corpus, column: str) -> dict[str, int]:
         """Value -> row, of ids or texts; made once, when it is first needed."""

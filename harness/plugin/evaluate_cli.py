@@ -39,8 +39,9 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
     with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else quiet():
         evaluation = evaluate(**chosen, **arguments, metadata=metadata)
     sys.stdout.write(
-        f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions. Results and samples: "
-        f"{evaluation.out}\nAll scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
+        f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions (none where all values are equal).\n"
+        f"Results and samples: {evaluation.out}\n"
+        f"All scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
         f"Every question with passages and answers, in a browser: lm-eval-rag view {evaluation.out}\n"
     )
     if evaluation.unscored:

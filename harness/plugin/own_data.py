@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lm_eval_rag.harness.data.corpus_files import is_corpus
 from lm_eval_rag.harness.data.folders import content_folder
 from lm_eval_rag.harness.data.parts import document_of
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS, read_documents
-from lm_eval_rag.harness.documents.questions import Question, read_questions
+from lm_eval_rag.harness.documents.questions import ANSWERS, GOLD, Question, read_questions
 from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT, read_rules
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.harness.scoring.official import OWN
@@ -165,9 +166,18 @@ def _oddities(questions: Sequence[Question], gold: dict[str, list[str]], passage
             "No question has answers, so answers are not scored: only retrieval (with gold_passages), cost, and with "
             "a judge whether an answer lies in the gold passages (factual_consistency)."
         )
+        yield from _misspelt(questions)
     lacking = [question for question in named if question.id not in gold]
     yield from _listed("Gold passages that no document has, so that they are not scored", lacking, named)
     yield from _listed("Answers that no document holds", _nowhere(answered, passages), answered)
+
+
+def _misspelt(questions: Sequence[Question]) -> Iterable[str]:
+    """Columns whose names are nearly those that would have been read."""
+    for column in dict.fromkeys(name for question in questions for name in question.slices):
+        near = get_close_matches(column.lower(), (*ANSWERS, GOLD), n=1, cutoff=0.75)
+        if near:
+            yield f"The column {column!r} is read as a slice. Did you mean {near[0]!r}?"
 
 
 def _nowhere(questions: Sequence[Question], passages: Sequence[Passage]) -> list[Question]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
-from lm_eval_rag.harness.core.contract import name_of
+from lm_eval_rag.harness.common.loading import load_function
+from lm_eval_rag.harness.core.contract import function_of, name_of
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.plugin.arguments import OURS
 from lm_eval_rag.harness.plugin.model import RagLM, model_class
@@ -95,6 +97,7 @@ def check_answerable(name: str, method: Callable[..., Any], data: OwnData) -> No
 def _model_of(method: str | Callable[..., Any], find: Find) -> tuple[type[RagLM], dict[str, Any]]:
     """The lm_eval model of a method, and the arguments that name the method."""
     if not isinstance(method, str):
+        _check_plan(method, name_of(method))
         return model_class(name_of(method), method), {}
     name, named, target = method.partition("=")
     if (named and name not in (EXTERNAL, OWN_METHOD)) or (named and not target) or method == EXTERNAL:
@@ -103,10 +106,24 @@ def _model_of(method: str | Callable[..., Any], find: Find) -> tuple[type[RagLM]
             "external=http://ADDRESS."
         )
     if name == EXTERNAL:
-        return find(EXTERNAL), {"url" if re.match(r"https?://", target) else "function": target}
-    if named or ":" in method:
+        url = re.match(r"https?://", target) is not None
+        if not url:
+            load_function(target, "function")  # a misspelt name ends it before any other run has begun
+        return find(EXTERNAL), {"url" if url else "function": target}
+    if named or method.endswith(".py") or ".py:" in method:
+        _check_plan(load_function(target or method, "method").function, target or method)
         return find(OWN_METHOD), {"method": target or method}
     return find(method), {}
+
+
+def _check_plan(function: Callable[..., Any], name: str) -> None:
+    """Raise for a plain function, which is no method but a whole system."""
+    written = function_of(function)
+    if inspect.isfunction(written) and not inspect.isgeneratorfunction(written):
+        raise UserError(
+            f"{name} is a plain function; a method yields what it asks for. A function that takes a question and "
+            "returns an answer is a system of your own: write external=FILE.py:NAME."
+        )
 
 
 def _function(cls: type[RagLM], given: Mapping[str, Any]) -> Callable[..., Any]:

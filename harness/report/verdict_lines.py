@@ -12,13 +12,21 @@ BETTER, WORSE, UNCLEAR = KINDS = ("significantly better", "significantly worse",
 
 
 def verdict_lines(report: TaskReport) -> Iterable[str]:
-    """``em: best is rule_vote, 54.0 [47.0, 61.0]. Significantly worse: standard_rag. Not significant: rulerag_ft.``"""
+    """``em: best is rule_vote, 54.0 [47.0, 61.0]. Significantly worse: standard_rag. Not significant: rulerag_ft.``
+
+    "Highest" in place of "best" where no difference is significant.
+    """
     for metric in dict.fromkeys(one.metric for one in report.comparisons):
         own = [one for one in report.comparisons if one.metric == metric]
         scores = {run.run: run.scores[metric] for run in report.runs if metric in run.scores}
         sign = 1 if _higher_is_better(metric) else -1
         best = max(scores, key=lambda name: sign * scores[name].mean)
-        run, lead = (report.against, "compared with") if report.against else (best, "best is")
+        if not any(one.significant for one in own) and len({score.mean for score in scores.values()}) == 1:
+            yield f"{metric}: all runs have {cell(scores[best], metric)}."
+            continue
+        surely = any(one.significant for one in own if best in (one.first, one.second))
+        lead = "compared with" if report.against else "best is" if surely else "highest is"
+        run = report.against or best
         others = "; ".join(_others(run, own))
         yield f"{metric}: {lead} {run}, {cell(scores[run], metric)}. {others[:1].upper()}{others[1:]}."
 

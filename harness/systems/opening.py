@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Protocol, get_type_hints
 from urllib.parse import urlsplit
 
@@ -110,18 +111,28 @@ class FunctionSystem:
         if self._places is None:
             self._places = asyncio.Semaphore(self._concurrency)
         async with self._places:
-            began = time.perf_counter()
-            asked = self._function(argument) if self._is_async else self._workers.call(self._function, argument)
+            timed = partial(_timed, self._function)
+            asked = self._timed(argument) if self._is_async else self._workers.call(timed, argument)
             try:
-                return await asyncio.wait_for(asked, self._timeout), time.perf_counter() - began
+                return await asyncio.wait_for(asked, self._timeout)
             except TimeoutError:
                 return CallError(f"the function took longer than timeout={self._timeout:g} seconds")
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is this question's failure
                 return CallError(f"the function raised {type(error).__name__}: {error}")
 
+    async def _timed(self, argument: Any) -> tuple[Any, float]:
+        began = time.perf_counter()
+        return await self._function(argument), time.perf_counter() - began
+
     async def close(self) -> None:
         """End the threads."""
         self._workers.close()
+
+
+def _timed(function: Callable[..., Any], argument: Any) -> tuple[Any, float]:
+    """What a function returns, and its own seconds, without those in which it waited for its thread."""
+    began = time.perf_counter()
+    return function(argument), time.perf_counter() - began
 
 
 def _what_it_takes(function: Callable[..., Any]) -> Callable[[Query], Any]:

@@ -215,7 +215,8 @@ async function drawComparison(task) {
   panel.hidden = !second;
   if (!second) return;
   const name = (slug) => task.rows.find((row) => row.slug === slug)?.name;
-  if (!name(first) || !name(second)) { panel.replaceChildren(make("p", {}, `One of the two has no predictions for ${task.task}.`)); return; }
+  const lacking = [first, second].filter((slug) => !name(slug));
+  if (lacking.length) { panel.replaceChildren(make("p", {}, `No entry with predictions for ${task.task}: ${lacking.join(", ")}.`)); return; }
   panel.replaceChildren(make("p", { className: "soft" }, "Loading …"));
   try {
     await Promise.all([load("pairs", task.task, `${task.task}.pairs`), load("questions", task.task, `${task.task}.questions`), load("entry", first, first), load("entry", second, second)]);
@@ -258,3 +259,4 @@ window.onhashchange = () => { readAddress(); draw(); };
 readAddress();
 drawGroups();
 draw();
+if (state.compare.length === 2) byId("comparison").scrollIntoView();

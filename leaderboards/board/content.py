@@ -167,7 +167,10 @@ def _difference(ours: Mapping[str, float], theirs: Mapping[str, float], seed: in
 
 
 def _intervals(scores: Mapping[str, Mapping[str, float]], seed: int) -> dict[str, Interval]:
-    return {name: interval(list(scores[name].values()), seed=seed) for name in SHOWN if scores.get(name)}
+    """All scores that are shares, those of the table first."""
+    names = [*(name for name in SHOWN if scores.get(name)), *(name for name in scores if name not in SHOWN)]
+    shares = [name for name in names if METRICS[name].unit == "share" and scores[name]]
+    return {name: interval(list(scores[name].values()), seed=seed) for name in shares}
 
 
 def _slices(key: AnswerKey, values: Mapping[str, float], seed: int) -> dict[str, Interval]:

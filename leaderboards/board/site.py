@@ -19,7 +19,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.leaderboards.board.content import Board, Row, TaskBoard
+from lm_eval_rag.leaderboards.board.content import SHOWN, Board, Row, TaskBoard
 from lm_eval_rag.leaderboards.board.entries import Entry
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
 
@@ -102,7 +102,7 @@ def _row(board: Board, row: Row) -> dict[str, Any]:
         "generator": (card.generator or "") if card else "",
         "parameters": card.parameters if card else None,
         "retriever": (card.retriever or "") if card else "",
-        "scores": {name: _ends(one) for name, one in row.scores.items()},
+        "scores": {name: _ends(one) for name, one in row.scores.items() if name in SHOWN},
         "rank": [row.standing.rank, row.standing.best, row.standing.worst] if row.standing else None,
         "cost": {name: round(value, 4) for name, value in row.cost.items()},
         "gains": {

@@ -27,6 +27,11 @@ from lm_eval_rag.leaderboards.submissions.form import (
 )
 
 F = TypeVar("F", bound=Form)
+MENDS = {  # kind of pydantic's error -> what to do
+    "extra_forbidden": "There is no such key. Leave it out; a submission has no scores of its own.",
+    "finite_number": "This is no finite number. Leave it out where it is not known.",
+    "missing": "It is lacking, and needed.",
+}
 
 
 class RefusedError(UserError):
@@ -138,7 +143,8 @@ def _parsed(form: type[F], content: bytes, where: str) -> F:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise RefusedError(f"{where}{f', key {shown(key)}' if key else ''}: {shown(first['msg'], 300)}") from None
+        message = MENDS.get(first["type"]) or shown(first["msg"], 300)
+        raise RefusedError(f"{where}{f', key {shown(key)}' if key else ''}: {message}") from None
 
 
 def shown(text: str, longest: int = 80) -> str:

@@ -21,7 +21,7 @@ FOLDER_PAGES = {  # folder or file of the project -> the page that describes it
     "harness/retrieval": "retrievers.md",
     "harness/scoring": "metrics.md",
 }
-LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!https?:|mailto:|#)([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]\n]+)\]\((?!https?:|mailto:|#)([^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```\n?)", re.MULTILINE | re.DOTALL)
 
 
@@ -40,12 +40,14 @@ def relinked(markdown: str, page: str, root: Path) -> str:
 
 
 def _link(match: re.Match[str], origin: str, page: str, root: Path) -> str:
-    text, (path, mark, anchor) = match[1], match[2].partition("#")
+    image, text, (path, mark, anchor) = match[1], match[2], match[3].partition("#")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
     goal = target_page(target, root)
+    if goal is None and image:
+        return match[0]
     if goal is None:
         return text if target in text else f"{text} (`{target}`)"
-    return f"[{text}]({os.path.relpath(goal, posixpath.dirname(page) or '.')}{mark}{anchor})"
+    return f"{image}[{text}]({os.path.relpath(goal, posixpath.dirname(page) or '.')}{mark}{anchor})"
 
 
 def target_page(target: str, root: Path) -> str | None:

@@ -92,6 +92,7 @@ def test_the_navigation_lists_every_page_once(pages: dict[str, str]) -> None:
         ("running.md", "[tiny](../harness/x/README.md)", "tiny (`harness/x/README.md`)"),
         ("methods/ircot.md", "[running](../running.md)", "[running](../running.md)"),
         ("index.md", "[a](https://x.org) [b](#c) ![d](e.png)", "[a](https://x.org) [b](#c) ![d](e.png)"),
+        ("index.md", "![a board](docs/leaderboard.png)", "![a board](leaderboard.png)"),
         ("index.md", "```\n[a](docs/crag.md)\n```\n", "```\n[a](docs/crag.md)\n```\n"),
     ],
 )

@@ -81,7 +81,8 @@ def test_unscored_questions_are_named_and_give_status_3(place: Path, capsys: pyt
         (["--methods", "standard_rga"], "Unknown method 'standard_rga'. Did you mean 'standard_rag'"),
         (["--methods", "external"], "The method 'external' is not allowed"),
         (["--methods", "external=no.py:answer"], "there is no file no.py"),
-        (["--methods", "my.py:answer"], "not a generator function"),
+        (["--methods", "my.py:answer"], "write external=FILE.py:NAME"),
+        (["--methods", "standard_rag,external=my.py:anwser"], "Did you mean 'answer'"),
         (["--methods", "rule_vote"], "rule_vote cannot answer over these documents: it votes by facts"),
         (["--methods", "standard_rag,standard_rag"], "Two runs are standard_rag"),
         (["--methods", ","], "There are no methods"),
@@ -175,6 +176,11 @@ def test_gold_passages_of_documents_that_were_cut(place: Path) -> None:
     assert "em" not in evaluation.scores.columns  # no question has answers
     odd = " ".join(evaluation.data.odd)
     assert "No question has answers" in odd and "1 of 3 questions (q2)" in odd
+
+
+def test_a_misspelt_column_is_named(place: Path) -> None:
+    evaluation = lm_eval_rag.evaluate(["A b."], [{"question": "a?", "anwser": "b"}], methods=[first_object], out="out")
+    assert any("The column 'anwser' is read as a slice. Did you mean 'answer'?" in one for one in evaluation.data.odd)
 
 
 def test_what_is_odd_is_said_before_the_first_call(place: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -234,6 +234,13 @@ def test_verdicts_name_the_best_and_what_is_not_significant(report: TaskReport) 
     assert next(iter(verdict_lines(lower))).endswith(f"Significantly worse: {EVIL}."), "fewer documents are better"
 
 
+def test_verdicts_of_runs_that_cannot_be_told_apart(report: TaskReport) -> None:
+    equal = replace(report, runs=(run("a", 0.5), run("b", 0.5)), comparisons=(compare("a", "b", 0.0, 1.0),))
+    assert list(verdict_lines(equal)) == ["em: all runs have 50.0 [45.0, 55.0]."]
+    near = replace(report, runs=(run("a", 0.5), run("b", 0.4)), comparisons=(compare("a", "b", -0.1, 0.5),))
+    assert list(verdict_lines(near)) == ["em: highest is a, 50.0 [45.0, 55.0]. Not significant: b."]
+
+
 def test_figures_have_the_numbers_of_the_report(report: TaskReport) -> None:
     curve = tuple(run(f"a k={k}", em, curve=float(k), method="a") for k, em in ((10, 0.5), (2, 0.3)))
     abstained = Abstention({}, "confidence", ((0.1, 1.0), (0.5, 0.75)))

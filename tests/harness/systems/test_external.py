@@ -128,6 +128,26 @@ def test_passages_that_the_corpus_lacks_are_noted(system: Path) -> None:
     assert answer.notes == ()  # there is none to compare with
 
 
+def test_a_document_that_was_cut_stands_for_its_passages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A system that indexed whole documents names them; the corpus has ``long#0``, ``long#1``, ..."""
+    file = tmp_path / "whole.py"
+    file.write_text("def answer(question):\n    return {'answer': 'x', 'passages': [{'id': 'long'}, {'id': 'b'}]}\n")
+    documents = [Passage("a", "An a."), Passage("long#0", "Its first part."), Passage("long#1", "Its second.")]
+    ((answer, _),) = run("external", ["why?"], corpus=[*documents, Passage("b", "A b.")], function=f"{file}:answer")
+    assert [passage.id for passage in answer.passages] == ["long#0", "long#1", "b"] and answer.notes == ()
+    assert "not in the corpus" not in caplog.text
+    run("external", ["why?", "who?"], corpus=documents, function=f"{file}:answer")
+    assert caplog.text.count("such as 'b'. Ids of the corpus look like 'a'") == 1, "said once"
+
+
+def test_the_seconds_are_the_functions_own(tmp_path: Path) -> None:
+    """Eight questions in one thread: none is charged for the time in which it waited for the others."""
+    file = tmp_path / "slow.py"
+    file.write_text("import time\ndef answer(question):\n    time.sleep(0.05)\n    return 'x'\n")
+    results = run("external", [f"q{i}" for i in range(8)], function=f"{file}:answer", concurrency=8)
+    assert all(0.04 < trace.steps[0].seconds < 0.3 for _, trace in results)
+
+
 def test_one_question_fails_and_the_others_are_answered(system: Path) -> None:
     results = ask(system, "raising")
     assert [answer.text for answer, _ in results] == ["fine", "", "fine"]
