@@ -35,7 +35,9 @@ def view_main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page (default: {DEFAULT}; with --serve, none)")
-    parser.add_argument("--task", help="the only task to show (default: all tasks of the runs)")
+    parser.add_argument(
+        "--task", help="the only task to show (default: all; needed if not all runs have the same tasks)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--serve", action="store_true", help="serve the page on 127.0.0.1 until Ctrl-C")
     parser.add_argument("--port", type=int, default=0, help="port of --serve (default: a free one)")

@@ -39,7 +39,7 @@ SKELETONS = {
             "test_NAME.py": "test_method.py.txt",
         },
         "Run it:   lm_eval --tasks ruleqa_demo --model rag --model_args method={folder}NAME.py:NAME --limit 20\n"
-        "Test it:  python -m pytest {folder}test_NAME.py\n"
+        "Test it:  python -m pytest {folder}test_NAME.py    (pip install pytest)\n"
         "See it:   lm-eval-rag describe {folder}NAME.py:NAME\n",
     ),
     "task": Skeleton(
