@@ -16,8 +16,10 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
 from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT
 from lm_eval_rag.harness.plugin.evaluation import Evaluation
+from lm_eval_rag.harness.report.run_files import TaskRun
 
 UNSCORED = 3  # exit status
+EMBEDDED = "tiny"  # how the names of the embedded generators begin
 FORM = "Give it as lm_eval's: '{\"judge\": ...}'."
 
 
@@ -44,6 +46,12 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
         f"All scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
         f"Every question with passages and answers, in a browser: lm-eval-rag view {evaluation.out}\n"
     )
+    embedded = [run.label for run in evaluation.runs if _is_embedded(run)]
+    if embedded:
+        sys.stdout.write(
+            f"{', '.join(embedded)} answered with the embedded generator, which was trained to copy names from facts and "
+            "says little about others' documents. --generator takes any model of lm_eval.\n"
+        )
     if evaluation.unscored:
         sys.stderr.write(
             f"lm-eval-rag: {len(evaluation.unscored)} questions stay unscored: {', '.join(evaluation.unscored[:10])}. "
@@ -51,6 +59,13 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
         )
         return UNSCORED
     return 0
+
+
+def _is_embedded(run: TaskRun) -> bool:
+    """Whether a run asked a generator, and it was the embedded one."""
+    record = run.results["config"].get("rag") or {}
+    asked = record.get("counts", {}).get("Generate", 0)
+    return bool(asked and record.get("generator") and str(record["generator"][0]).startswith(EMBEDDED))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -66,6 +66,13 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["rescore", "out"]) == 0
 
 
+def test_the_embedded_generator_is_named_as_a_toy(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["evaluate", "--documents", "facts.jsonl", "--questions", "asked.csv", "--limit", "1", "--out", "out"]
+    assert cli.main([*argv, "--methods", "standard_rag,external=my.py:answer"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "embedded generator" in line]
+    assert line.startswith("standard_rag answered with") and "--generator takes any model" in line
+
+
 def test_unscored_questions_are_named_and_give_status_3(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "my.py").write_text("def answer(question):\n    return {'Person 6': 'x'}[question[10:18]]\n")
     argv = ["evaluate", "--documents", "facts.jsonl", "--questions", "asked.csv", "--methods", "external=my.py:answer"]
