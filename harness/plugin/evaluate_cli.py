@@ -49,8 +49,8 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
     embedded = [run.label for run in evaluation.runs if _is_embedded(run)]
     if embedded:
         sys.stdout.write(
-            f"{', '.join(embedded)} answered with the embedded generator, which was trained to copy names from facts and "
-            "says little about others' documents. --generator takes any model of lm_eval.\n"
+            f"{', '.join(embedded)} answered with the embedded generator, which was trained to copy names of facts and "
+            "says little on other documents. --generator takes any model of lm_eval.\n"
         )
     if evaluation.unscored:
         sys.stderr.write(
