@@ -208,3 +208,35 @@ def test_predictions_of_other_programs_are_packed(key, tmp_path, capsys):
     plain.write_text('{"id": "q000"}\n')
     assert submit("--from", plain, "--task", TASK, "--method", "mine", "--out", tmp_path / "n") == 2
     assert "line 1, key 'answer'" in capsys.readouterr().err
+
+
+def test_a_submission_is_sent_as_a_pull_request(write, monkeypatch):
+    """The Hub's own call, with a double in place of the network; what it refuses is told in one line."""
+    import huggingface_hub
+    from huggingface_hub import CommitInfo
+
+    from lm_eval_rag.harness.common.errors import UserError
+    from lm_eval_rag.leaderboards.submissions.sending import open_pull_request
+
+    sent = []
+
+    def upload(self, **options):
+        sent.append(options)
+        if options["repo_id"] == "a/closed":
+            raise ValueError("403")
+        return CommitInfo(
+            commit_url="https://huggingface.co/datasets/a/board/commit/c",
+            commit_message="",
+            commit_description="",
+            oid="",
+            pr_url="https://huggingface.co/datasets/a/board/discussions/1",
+        )
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "upload_folder", upload)
+    path = write("An entry, of ours")
+    assert open_pull_request(path, "a/board", "An entry, of ours").endswith("/a/board/discussions/1")
+    (options,) = sent
+    assert options["create_pr"] and options["repo_type"] == "dataset" and options["folder_path"] == path
+    assert options["path_in_repo"] == "submissions/an-entry-of-ours"
+    with pytest.raises(UserError, match=r"a/closed \(403\)\. It is complete in"):
+        open_pull_request(path, "a/closed", "x")
