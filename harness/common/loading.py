@@ -60,15 +60,22 @@ def load_function(target: str, argument: str) -> Loaded:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file, run anew; its folder can be imported from, as if it were started by ``python FILE``."""
+    """The module of a file, run once while it is the same; its folder can be imported from, as by ``python FILE``."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    content = str(path.resolve()).encode() + path.read_bytes()
+    name = f"{path.stem}_{hashlib.sha256(content).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
     spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses look for it there
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module

@@ -71,7 +71,7 @@ class TaskRun:
     @property
     def arguments(self) -> Mapping[str, str]:
         """The arguments of ``--model_args`` that can change an answer, as texts."""
-        return _arguments(self.results["config"])
+        return arguments_of(self.results["config"])
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -199,8 +199,8 @@ def _parse(line: bytes, where: str) -> Mapping[str, Any]:
     return dict(sample)
 
 
-def _arguments(config: Mapping[str, Any]) -> dict[str, str]:
-    """The model's arguments as strings."""
+def arguments_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """The model's arguments as strings, without those that only name files."""
     arguments = config.get("model_args") or {}
     if isinstance(arguments, str):
         arguments = dict(part.partition("=")[::2] for part in arguments.split(","))
@@ -208,7 +208,7 @@ def _arguments(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _arguments_text(config: Mapping[str, Any]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(_arguments(config).items()))
+    return ",".join(f"{key}={value}" for key, value in sorted(arguments_of(config).items()))
 
 
 def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -216,8 +216,8 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     files = {str(config["path"]): config for config in configs}
     labels: dict[str, str] = {}
     for path, config in files.items():
-        arguments = _arguments(config)
-        others = [_arguments(c) for c in files.values() if c.get("model") == config.get("model")]
+        arguments = arguments_of(config)
+        others = [arguments_of(c) for c in files.values() if c.get("model") == config.get("model")]
         keys = sorted({k for o in others for k in o})
         telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
         label = " ".join(

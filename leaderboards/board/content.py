@@ -109,7 +109,7 @@ def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow]
     ranked_ones = {entry.slug: values[entry.slug] for entry in own if not entry.tasks[name].flags}
     placed, pairs = ranked(ranked_ones, METRICS[metric].higher_is_better, seed)
     standings = {one.entry: one for one in placed}
-    canaries = {row: key.scores(predictions) for row, predictions in canary_predictions(key).items()}
+    canaries = {row: key.scores(predictions, {}) for row, predictions in canary_predictions(key).items()}
     best_canary = max(canaries, key=lambda row: sum(canaries[row][metric].values()))
     rows = []
     for entry in own:

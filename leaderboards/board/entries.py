@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -14,10 +13,10 @@ from pathlib import Path
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, scorer_hash
-from lm_eval_rag.leaderboards.submissions.form import CARD, Card, Prediction
+from lm_eval_rag.leaderboards.submissions.form import CARD, Card, Prediction, slug_of
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
 from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike
-from lm_eval_rag.leaderboards.submissions.verifying import TaskScores, verify
+from lm_eval_rag.leaderboards.submissions.verifying import TaskScores, scored
 
 log = logging.getLogger(__name__)
 WITHDRAWN = "withdrawn.json"
@@ -98,13 +97,6 @@ def with_copies_flagged(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def slug_of(name: str) -> str:
-    """A name in addresses and file names: letters, digits and hyphens, and a hash where others were left out."""
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
-    lossless = re.fullmatch(r"[A-Za-z0-9 ._-]+", name) is not None and len(name) <= 60
-    return plain if plain and lossless else f"{plain or 'entry'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
 def _entry(path: Path) -> Entry:
     """Read one folder; its scores come from an earlier reading if files, data and scorer are the same."""
     submission = read_submission(path)
@@ -114,7 +106,7 @@ def _entry(path: Path) -> Entry:
     kept = cache_dir() / "board" / f"{digest.hexdigest()[:32]}.json"
     tasks: Mapping[str, TaskScores] | None = _read_kept(kept, submission.card)
     if tasks is None:
-        tasks = verify(path).tasks
+        tasks = scored(submission).tasks
         kept.parent.mkdir(parents=True, exist_ok=True)
         whole = {name: [one.data, one.scores, one.cost, one.flags] for name, one in tasks.items()}
         kept.write_text(json.dumps(whole), encoding="utf-8")

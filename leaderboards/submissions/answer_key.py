@@ -57,9 +57,14 @@ class AnswerKey:
         """Hash of all questions with their gold answers and the ids of their corpora, whatever their order."""
         return data_hash(self.questions.values())
 
-    def scores(self, predictions: Mapping[str, Prediction]) -> dict[str, dict[str, float]]:
-        """Metric -> question id -> score, by the task's own scoring; without a judge that is a language model."""
-        passages = self.passages(predictions)
+    def scores(
+        self, predictions: Mapping[str, Prediction], passages: Mapping[str, Sequence[Passage]]
+    ) -> dict[str, dict[str, float]]:
+        """Metric -> question id -> score, by the task's own scoring; without a judge that is a language model.
+
+        Args:
+            passages: Of :meth:`passages`.
+        """
         scores: dict[str, dict[str, float]] = {}
         for id, prediction in predictions.items():
             answer = RagText(prediction.answer, record_of(prediction, passages.get(id)))
@@ -87,9 +92,12 @@ class AnswerKey:
                     passages[id] = opened.passages([(row, 0.0) for row in of_question if row is not None])
         return passages
 
-    def strangers(self, predictions: Mapping[str, Prediction]) -> list[str]:
-        """Ids of questions that name a passage which the corpus does not hold."""
-        known = self.passages(predictions)
+    def strangers(self, predictions: Mapping[str, Prediction], known: Mapping[str, Sequence[Passage]]) -> list[str]:
+        """Ids of questions that name a passage which the corpus does not hold.
+
+        Args:
+            known: Of :meth:`passages`.
+        """
         return [
             id
             for id, prediction in predictions.items()

@@ -6,6 +6,7 @@ are finite, so that a hostile file is refused while it is parsed.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from typing import Annotated
@@ -149,3 +150,10 @@ class Prediction(Form):
     completion_tokens: Count | None = None
     seconds: Amount | None = None
     cost: Amount | None = None
+
+
+def slug_of(name: str) -> str:
+    """A name in addresses and file names: letters, digits and hyphens, and a hash where others were left out."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
+    lossless = re.fullmatch(r"[A-Za-z0-9 ._-]+", name) is not None and len(name) <= 60
+    return plain if plain and lossless else f"{plain or 'entry'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

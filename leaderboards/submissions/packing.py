@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.rescore import rescore
-from lm_eval_rag.harness.report.run_files import FILE_ARGUMENTS, TaskRun, question_id
+from lm_eval_rag.harness.report.run_files import TaskRun, arguments_of, question_id
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, data_hash
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS, Card, Prediction, RunOf
 
@@ -33,9 +33,11 @@ def of_runs(runs: Sequence[TaskRun]) -> tuple[dict[str, RunOf], Lines]:
         if run.task in about:
             raise UserError(f"There are two runs of {run.task} ({run.path}). A submission is one system: give one run.")
         _check(run)
-        arguments = {key: value[:500] for key, value in _arguments(run).items() if key not in FILE_ARGUMENTS}
+        arguments = {key: value[:500] for key, value in arguments_of(run.results["config"]).items()}
         about[run.task] = RunOf(version=run.version, data=answer_key(run.task).data, arguments=arguments)
-        lines[run.task] = [_prediction(sample) for sample in run.questions.values()]
+        lines[run.task] = [
+            _checked(f"{run.path}, question {id!r}", _line(sample)) for id, sample in run.questions.items()
+        ]
     return about, lines
 
 
@@ -47,26 +49,12 @@ def of_predictions(task: str, path: Path) -> tuple[dict[str, RunOf], Lines]:
         UserError: With file, line and key.
     """
     key = answer_key(task)
-    rows = list(_rows(path))
-    predictions = []
-    for where, row in rows:
-        try:
-            predictions.append(Prediction.model_validate_json(json.dumps(row)))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = ".".join(map(str, first["loc"]))
-            raise UserError(f"{where}, key {name!r}: {first['msg']}. Needed are id and answer.") from None
+    predictions = [_checked(where, row) for where, row in _rows(path)]
     return {task: RunOf(version=key.version, data=key.data, arguments={})}, {task: predictions}
 
 
 def write_submission(folder: Path, card: Card, lines: Lines) -> None:
-    """Write a new folder.
-
-    Raises:
-        UserError: It is there already.
-    """
-    if folder.exists():
-        raise UserError(f"{folder} is there already. Give --out a folder that is not.")
+    """Write a new folder."""
     (folder / PREDICTIONS).mkdir(parents=True)
     (folder / CARD).write_text(_json(card, indent=2) + "\n", encoding="utf-8")
     for task, predictions in lines.items():
@@ -93,7 +81,7 @@ def _card_of_run(run: TaskRun) -> dict[str, Any]:
     """Method, generator and retriever as the run's record names them; of a stock model its name alone."""
     record = run.results["config"].get("rag")
     if not record:
-        arguments = _arguments(run)
+        arguments = arguments_of(run.results["config"])
         return {"method": run.model, "generator": arguments.get("pretrained") or arguments.get("model")}
     generator: Sequence[Any] = record["generator"] or ("", {})
     name, options = generator[:2]
@@ -110,8 +98,8 @@ def _card_of_run(run: TaskRun) -> dict[str, Any]:
 
 def _check(run: TaskRun) -> None:
     """Raise unless the run may be submitted."""
-    arguments, config = _arguments(run), run.results["config"]
-    if arguments.get("rules") == "oracle":
+    config = run.results["config"]
+    if arguments_of(config).get("rules") == "oracle":
         raise UserError(
             f"{run.path}: rules=oracle reads gold answers; such a run is a control and cannot be submitted."
         )
@@ -134,11 +122,21 @@ def _check(run: TaskRun) -> None:
         )
 
 
-def _prediction(sample: Mapping[str, Any]) -> Prediction:
+def _checked(where: str, line: Any) -> Prediction:
+    """A line of predictions, if the form allows it."""
+    try:
+        return Prediction.model_validate_json(json.dumps(line))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        raise UserError(f"{where}, key {name!r}: {first['msg']}. docs/leaderboard.md has the keys.") from None
+
+
+def _line(sample: Mapping[str, Any]) -> dict[str, Any]:
     """One line of samples without scores, texts and prompts."""
     record = sample["doc"].get("_rag") or {}
     passages, rules = record.get("passages"), record.get("rules")
-    line = {
+    return {
         "id": question_id(sample),
         "answer": sample["filtered_resps"][0],
         "abstained": bool(record.get("abstained")),
@@ -153,7 +151,6 @@ def _prediction(sample: Mapping[str, Any]) -> Prediction:
         "seconds": float(record["seconds"]) if "seconds" in record else None,
         "cost": record.get("cost"),
     }
-    return Prediction.model_validate_json(json.dumps(line))
 
 
 def _rows(path: Path) -> Iterable[tuple[str, Any]]:
@@ -185,13 +182,6 @@ def _load(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{where} is not JSON ({error}).") from None
-
-
-def _arguments(run: TaskRun) -> dict[str, str]:
-    arguments = run.results["config"].get("model_args") or {}
-    if isinstance(arguments, str):
-        arguments = dict(part.partition("=")[::2] for part in arguments.split(","))
-    return {str(key): str(value) for key, value in arguments.items()}
 
 
 def _json(form: Card | Prediction, indent: int | None = None) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.table import printable
 from lm_eval_rag.leaderboards.submissions.form import (
     ALL_BYTES,
     CARD,
@@ -149,5 +150,5 @@ def _parsed(form: type[F], content: bytes, where: str) -> F:
 
 def shown(text: str, longest: int = 80) -> str:
     """A text of a submission in a message: short, without characters that a terminal obeys."""
-    plain = text if text.isprintable() else text.encode("unicode_escape").decode("ascii", "replace")
+    plain = printable(text)
     return plain if len(plain) <= longest else plain[:longest] + "..."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.leaderboards.submissions.form import slug_of
 
 
 def open_pull_request(folder: Path, repo: str, name: str) -> str:
@@ -17,13 +17,12 @@ def open_pull_request(folder: Path, repo: str, name: str) -> str:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
-    place = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "entry"
     try:
         commit = HfApi().upload_folder(
             repo_id=repo,
             repo_type="dataset",
             folder_path=folder,
-            path_in_repo=f"submissions/{place}",
+            path_in_repo=f"submissions/{slug_of(name)}",
             commit_message=f"Submission: {name}",
             create_pr=True,
         )

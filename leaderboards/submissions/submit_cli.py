@@ -8,12 +8,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS
 from lm_eval_rag.leaderboards.submissions.pull_request import added_entry
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
+
+if TYPE_CHECKING:
+    from lm_eval_rag.leaderboards.submissions.verifying import Verified
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "fever_score")
 REFUSED = 1
@@ -39,6 +43,7 @@ def submit_main(argv: Sequence[str]) -> int:
     """
     from lm_eval_rag.harness.report.run_files import read_runs
     from lm_eval_rag.leaderboards.submissions.packing import card_of, of_predictions, of_runs, write_submission
+    from lm_eval_rag.leaderboards.submissions.verifying import verify
 
     options = _submit_parser().parse_args(argv)
     if bool(options.run) == bool(options.predictions):
@@ -48,8 +53,15 @@ def submit_main(argv: Sequence[str]) -> int:
     runs = read_runs(options.run) if options.run else []
     about, lines = of_runs(runs) if runs else of_predictions(options.task, options.predictions)
     card = card_of(runs, about, {name: getattr(options, name) for name in SAID})
-    write_submission(options.out, card, lines)
-    sys.stdout.write(_summary(options.out))
+    if options.out.exists():
+        raise UserError(f"{options.out} is there already. Give --out a folder that is not.")
+    output_folder(options.out.parent)
+    with TemporaryDirectory(dir=options.out.parent, prefix=".submission-") as place:
+        packed = Path(place) / "packed"
+        write_submission(packed, card, lines)
+        verified = verify(packed)  # what is refused is not left behind
+        packed.rename(options.out)
+    sys.stdout.write(_summary(options.out, verified))
     if options.repo:
         from lm_eval_rag.leaderboards.submissions.sending import open_pull_request
 
@@ -87,11 +99,8 @@ def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
     return scored(submission).verdict()
 
 
-def _summary(folder: Path) -> str:
+def _summary(folder: Path, verified: Verified) -> str:
     """What was written, with the scores that a board would compute."""
-    from lm_eval_rag.leaderboards.submissions.verifying import verify
-
-    verified = verify(folder)
     lines = [f"{folder / CARD}"]
     for task, result in verified.tasks.items():
         path = folder / PREDICTIONS / f"{task}.jsonl"

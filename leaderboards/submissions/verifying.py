@@ -88,14 +88,15 @@ def _task(key: AnswerKey, submission: Submission) -> TaskScores:
             f"{key.version}). Run the task again with the board's version of lm-eval-rag."
         )
     _same_questions(key, predictions)
-    strangers = key.strangers(predictions)
+    passages = key.passages(predictions)
+    strangers = key.strangers(predictions, passages)
     if strangers:
         raise RefusedError(
             f"{key.name}: {len(strangers)} questions name passages that the task's corpus does not hold "
             f"({_some(strangers)}). Give ids of the corpus (`lm-eval-rag export {key.name}`), or null for a corpus of "
             "your own."
         )
-    scores = key.scores(predictions)
+    scores = key.scores(predictions, passages)
     return TaskScores(key.name, key.data, scores, _cost(predictions), tuple(suspicions(key, predictions, scores)))
 
 

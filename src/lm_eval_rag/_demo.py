@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -15,8 +13,9 @@ from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.plugin.evaluate_cli import quiet
+from lm_eval_rag.harness.report.cells import NOT_SIGNIFICANT, SIGNIFICANT, cell, signed
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
-from lm_eval_rag.harness.report.stats import Difference, Interval, interval, paired
+from lm_eval_rag.harness.report.stats import Difference, interval, paired
 from lm_eval_rag.harness.report.table import table
 
 METHODS = ("rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft")
@@ -42,7 +41,7 @@ def demo_main(argv: Sequence[str]) -> int:
     began = time.perf_counter()
     out = output_folder(options.out or Path("demo_results") / time.strftime("%Y%m%d-%H%M%S"))
     runs = {}
-    with quiet(), _without_bars():
+    with quiet():
         for method in METHODS:
             sys.stderr.write(f"{method} answers {options.limit} questions of {TASK} ...\n")
             runs[method] = _run(method, out / method, options.limit)
@@ -61,10 +60,10 @@ def score_table(runs: Mapping[str, TaskRun]) -> str:
     """Method by score, in percent with 95 % intervals over questions."""
     rows = []
     for method, run in runs.items():
-        scores = [interval(list(run.scores[name].values())) for name in HEAD[1:-1]]
+        scores = [cell(interval(list(run.scores[name].values())), name) for name in HEAD[1:-1]]
         records = [sample["doc"]["_rag"] for sample in run.samples]
         tokens = fmean(record["prompt_tokens"] + record["completion_tokens"] for record in records)
-        rows.append([method, *map(_percent, scores), f"{tokens:,.0f}"])
+        rows.append([method, *scores, f"{tokens:,.0f}"])
     return table(HEAD, rows)
 
 
@@ -101,20 +100,6 @@ def compared(first: TaskRun, second: TaskRun, metric: str) -> Difference:
     return paired([first.scores[metric][id] for id in ids], [second.scores[metric][id] for id in ids])
 
 
-@contextmanager
-def _without_bars() -> Iterator[None]:
-    """Four runs would draw a dozen bars. tqdm reads this when it is imported."""
-    before = os.environ.get("TQDM_DISABLE")
-    os.environ["TQDM_DISABLE"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TQDM_DISABLE"]
-        else:
-            os.environ["TQDM_DISABLE"] = before
-
-
 def _run(method: str, folder: Path, limit: int) -> TaskRun:
     from lm_eval.tasks import TaskManager
 
@@ -135,11 +120,5 @@ def _page(runs: Sequence[TaskRun], path: Path) -> Path:
     return path
 
 
-def _percent(one: Interval) -> str:
-    ends = "" if one.low is None or one.high is None else f" [{100 * one.low:.1f}, {100 * one.high:.1f}]"
-    return f"{100 * one.mean:.1f}{ends}"
-
-
 def _gain(one: Difference, metric: str) -> str:
-    sure = "significant" if one.p < LEVEL else "not significant"
-    return f"{100 * one.interval.mean:+.1f} {metric} ({sure})"
+    return f"{signed(one.interval, metric)} {metric} ({SIGNIFICANT if one.p < LEVEL else NOT_SIGNIFICANT})"

@@ -13,8 +13,9 @@ import pytest
 
 from lm_eval_rag.cli import main
 from lm_eval_rag.leaderboards.board.content import CANARIES, board_of
-from lm_eval_rag.leaderboards.board.entries import Entry, read_entries, slug_of
+from lm_eval_rag.leaderboards.board.entries import Entry, read_entries
 from lm_eval_rag.leaderboards.board.site import _script, index_data, write_site
+from lm_eval_rag.leaderboards.submissions.form import slug_of
 from tests.conftest import ROOT
 from tests.leaderboards.conftest import TASK
 

@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.leaderboards.board.content import canary_predictions
 from lm_eval_rag.leaderboards.submissions.answer_key import data_hash, record_of
-from lm_eval_rag.leaderboards.submissions.form import Prediction
+from lm_eval_rag.leaderboards.submissions.form import Prediction, slug_of
+from lm_eval_rag.leaderboards.submissions.packing import _checked, _line
 from lm_eval_rag.leaderboards.submissions.suspicions import alike
 from lm_eval_rag.leaderboards.submissions.verifying import verify
 from tests.leaderboards.conftest import TASK
@@ -72,7 +74,7 @@ def test_scores_do_not_depend_on_the_order_of_lines(write):
 
 
 def test_canaries_score_as_constants_do(key):
-    abstaining, common = (key.scores(one) for one in canary_predictions(key).values())
+    abstaining, common = (key.scores(one, {}) for one in canary_predictions(key).values())
     assert set(abstaining["crag_score"].values()) == {0.0} and set(abstaining["em"].values()) == {0.0}
     firsts = [doc["answers"] for doc in key.questions.values()]
     best = max(sum(answer in golds for golds in firsts) for answer in {golds[0] for golds in firsts})
@@ -194,6 +196,24 @@ def test_what_cannot_be_submitted_is_refused(run_of_vote, tmp_path, capsys):
         assert not (tmp_path / f"out-{name}").exists()
 
 
+def test_what_a_submission_cannot_hold_is_said_and_leaves_no_folder(run_of_vote, key, tmp_path, capsys):
+    """A reply that never ends, and a system that names passages of its own: both are what users will bring."""
+    (samples,) = run_of_vote.rglob("samples_*.jsonl")
+    long = tmp_path / "predictions.jsonl"
+    lines = [{"id": id, "answer": "x" * (5000 if i == 3 else 1)} for i, id in enumerate(key.questions)]
+    long.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    own = tmp_path / "own.jsonl"
+    own.write_text("".join(json.dumps({**line, "answer": "x", "retrieved": ["mine"]}) + "\n" for line in lines))
+    for path, words in ((long, "line 4, key 'answer'"), (own, "passages that the task's corpus does not hold")):
+        assert submit("--from", path, "--task", TASK, "--method", "mine", "--out", tmp_path / "out") == 2
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1
+        assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".submission-*"))
+    sample = {**json.loads(samples.read_text().splitlines()[0]), "filtered_resps": ["x" * 5000]}
+    with pytest.raises(UserError, match="question 'q', key 'answer'"):
+        _checked("question 'q'", _line(sample))
+
+
 def test_predictions_of_other_programs_are_packed(key, tmp_path, capsys):
     plain = tmp_path / "plain.jsonl"
     plain.write_text("".join(json.dumps({"id": id, "answer": "x"}) + "\n" for id in key.questions))
@@ -215,7 +235,6 @@ def test_a_submission_is_sent_as_a_pull_request(write, monkeypatch):
     import huggingface_hub
     from huggingface_hub import CommitInfo
 
-    from lm_eval_rag.harness.common.errors import UserError
     from lm_eval_rag.leaderboards.submissions.sending import open_pull_request
 
     sent = []
@@ -237,6 +256,6 @@ def test_a_submission_is_sent_as_a_pull_request(write, monkeypatch):
     assert open_pull_request(path, "a/board", "An entry, of ours").endswith("/a/board/discussions/1")
     (options,) = sent
     assert options["create_pr"] and options["repo_type"] == "dataset" and options["folder_path"] == path
-    assert options["path_in_repo"] == "submissions/an-entry-of-ours"
+    assert options["path_in_repo"] == f"submissions/{slug_of('An entry, of ours')}"
     with pytest.raises(UserError, match=r"a/closed \(403\)\. It is complete in"):
         open_pull_request(path, "a/closed", "x")
