@@ -40,7 +40,7 @@ def test_four_rows_and_four_columns_with_intervals(runs):
 
 def test_the_sentences_follow_the_numbers(runs):
     text = interpretation(runs)
-    assert "+50.0 em (significant) over standard_rag" in text
+    assert "+50.0 [35.0, 65.0] em (significant) over standard_rag" in text
     assert "0.0 recall@10 (not significant)" in text and "0.0 em (not significant)" in text
     assert "garbles" not in text, "all wrong answers stand in the passages"
     garbling = {**runs, "rulerag_ft": run("rulerag_ft", 10, 39, answer="Vlae")}
