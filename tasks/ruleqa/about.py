@@ -9,8 +9,8 @@ from lm_eval_rag.harness.data.sources import read_manifest
 from lm_eval_rag.harness.data.task_about import TaskAbout, TaskOption
 from lm_eval_rag.tasks.ruleqa.card import ALL, BY_GRAPH, RENAMED
 from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.slices import MANY
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS, Spec
-from lm_eval_rag.tasks.ruleqa.task import HARD
 
 PAPER = "RuleRAG (arXiv:2410.22353)"
 WITH_HARD = ("ruleqa_i", "ruleqa_f", "ruleqa_n")
@@ -37,4 +37,7 @@ def _variants(spec: Spec) -> Iterator[tuple[str, TaskAbout]]:
     yield spec.task + FRESH, TaskAbout(fresh, PAPER, OPTIONS, renamed, sources)
     if spec.task in WITH_HARD:
         hard = f"All {questions.replace('questions', 'test questions')} that no document answers without a rule."
-        yield spec.task + HARD, TaskAbout(hard, PAPER, OPTIONS, own, sources)
+        yield spec.task + "_hard", TaskAbout(hard, PAPER, OPTIONS, own, sources)
+    if spec.dense:
+        dense = f"All test {questions}, of subjects with more than {MANY} documents."
+        yield spec.task + "_dense", TaskAbout(dense, PAPER, OPTIONS, own, sources)
