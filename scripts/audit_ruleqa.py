@@ -167,7 +167,11 @@ def exact(one: Audited, predictions: pl.Series) -> list[float]:
 
 def width(scores: list[float], groups: pl.Series, samples: int = 1000) -> float:
     """Width of the 95 % bootstrap interval of a mean, in points, when whole groups are drawn."""
-    table = pl.DataFrame({"group": groups, "score": scores}).group_by("group").agg(pl.col("score").sum(), pl.len())
+    table = (
+        pl.DataFrame({"group": groups, "score": scores})
+        .group_by("group", maintain_order=True)
+        .agg(pl.col("score").sum(), pl.len())
+    )
     sums, sizes = table["score"].to_numpy(), table["len"].to_numpy()
     drawn = np.random.default_rng(0).multinomial(table.height, np.full(table.height, 1 / table.height), size=samples)
     low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
@@ -230,10 +234,8 @@ def _echoes(one: Audited) -> Iterator[tuple[str, str]]:
     gold, hard = one.gold(questions), one.gold(one.hard)
     yield "self-loops, questions", str(_n(gold.filter(pl.col("subject") == pl.col("object"))))
     back = turned(one.facts).select(TRIPLE)
-    yield (
-        "hard questions reversed in D, same relation",
-        (f"{(n := _n(hard.join(back, on=TRIPLE, how='semi')))} ({_share(n, one.hard.height)} %)"),
-    )
+    echoed = pl.concat([hard.join(back, on=TRIPLE, how="semi"), hard.filter(pl.col("subject") == pl.col("object"))])
+    yield "hard questions reversed in D, same relation, or self-loops", _of(_n(echoed), one.hard.height)
     both = pl.concat([one.facts.select(pair), back.select(pair)]).unique()
     lost = gold.join(questions.filter(pl.col("slice").is_in(["unreachable", "nowhere"])), on="id", how="semi")
     yield "questions called unreachable or nowhere", str(_n(lost))
@@ -263,10 +265,8 @@ def _names(one: Audited) -> Iterator[tuple[str, str]]:
 
 def _rules(one: Audited) -> Iterator[tuple[str, str]]:
     rules = pl.read_parquet(one.folder / "rules.parquet").filter(pl.col("head") != pl.col("body"))
-    yield (
-        "rules; median and highest confidence",
-        (f"{rules.height}; {rules['confidence'].median():.3f}; {rules['confidence'].max():.3f}"),
-    )
+    median, highest = np.median(rules["confidence"].to_numpy()), np.max(rules["confidence"].to_numpy())
+    yield "rules; median and highest confidence", f"{rules.height}; {median:.3f}; {highest:.3f}"
     links = one.gold(one.hard).join(one.facts.rename({"relation": "body"}), on=["subject", "object"])
     ways = rules.select("body", "confidence", relation="head")
     best = links.join(ways, on=["relation", "body"]).group_by("id").agg(pl.col("confidence").max())
@@ -281,6 +281,10 @@ def _n(table: pl.DataFrame, column: str = "id") -> int:
 
 def _share(n: int, size: int) -> str:
     return f"{100 * n / size:.1f}" if size else "-"
+
+
+def _of(n: int, size: int) -> str:
+    return f"{n} ({_share(n, size)} %)"
 
 
 def _mean(scores: list[float]) -> str:

@@ -18,9 +18,9 @@ class RuleQATask(RagTask):
     ``_dense`` has all questions of the test part whose subject has more than 10 documents.
 
     The task's name selects the set. A user's YAML that includes one of ours may set ``dataset_kwargs`` to the arguments
-    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid`` or ``seed: 1``), or to a published set
-    (``dataset: ORG/NAME@revision``). On the command line, use ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The
-    results file then has the commit.
+    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid``, ``seed: 1``, ``inverse: true``), or to a
+    published set (``dataset: ORG/NAME@revision``). On the command line, use
+    ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
