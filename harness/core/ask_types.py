@@ -83,6 +83,40 @@ class MatchRules:
 
 
 @dataclass(frozen=True, slots=True)
+class Recognise:
+    """The (subject, relation) that ``text`` asks about, as the rule bank recognises them; None where unknown."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Which entities the facts of the query's whole corpus name, and how often: :class:`Stated`, most frequent first.
+
+    They are the objects of the facts about ``subject`` with ``relation``; None stands for any. With ``inverse`` they
+    are the subjects of the facts whose object is ``subject``. Ties are in alphabetical order.
+    """
+
+    subject: str | None = None
+    relation: str | None = None
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """An entity that documents name.
+
+    Args:
+        documents: Number of these documents.
+        last: The most recent time among them; None if they have none.
+    """
+
+    entity: str
+    documents: int
+    last: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Examples:
     """``n`` fixed, seeded (query, answer) pairs of the corpus's generator training set F_G, never of its test set."""
 
@@ -191,6 +225,8 @@ Ask = (
     | Pages
     | Rank
     | MatchRules
+    | Recognise
+    | Facts
     | Examples
     | Generate
     | Loglikelihood

@@ -232,6 +232,12 @@ class Corpus:
             for row in rows[slice(*starts.get(subject, (0, 0)))].tolist()
         ]
 
+    def fact_table(self) -> Any:
+        """The facts of all documents as an Arrow table (subject, relation, object, time); null where there is none."""
+        import pyarrow as pa
+
+        return pa.table({name: self._columns[name] for name in ("subject", "relation", "object", "time")})
+
     def wordings(self) -> dict[str, str]:
         """Paraphrase of a relation in the documents -> the relation's name.
 

@@ -51,7 +51,7 @@ def all_pairs(columns: Floats, clusters: Clusters, draws: int = DRAWS, seed: int
                 widest[pair] = ends
     return {
         (i, j): Difference(
-            Interval(float(means[i] - means[j]), *widest.get((i, j), (None, None)), n),
+            _interval(float(means[i] - means[j]), widest.get((i, j)), n),
             largest.get((i, j), 1.0),
             CLUSTERED,
         )
@@ -75,6 +75,10 @@ def resampled(columns: Floats, labels: Sequence[object], draws: int = DRAWS, see
     totals = np.concatenate(parts).T.astype(np.float64)
     means: Floats = totals[:-1] / totals[-1]
     return means
+
+
+def _interval(mean: float, ends: tuple[float, float] | None, n: int) -> Interval:
+    return Interval(mean, *ends, n) if ends else Interval(mean, None, None, n)
 
 
 def _quantiles(resamples: Floats) -> tuple[float, float]:
