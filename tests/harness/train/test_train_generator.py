@@ -83,6 +83,16 @@ def test_the_folder_is_a_transformers_folder_with_its_history(done, little_llama
     assert isinstance(answers[0], str)
 
 
+def test_the_learning_rate_is_the_one_that_is_set(done):
+    """Linear decay after one step of warm-up: at step i > 1 of n the rate is (n - i + 1) / (n - 1) of the peak."""
+    curve = json.loads((done[0] / "curves.json").read_text())
+    rates = {row["step"]: row["learning_rate"] for row in curve if "learning_rate" in row}
+    steps = max(row["step"] for row in curve)
+    assert len(rates) > 1
+    for step, rate in rates.items():
+        assert rate == pytest.approx(PRESET.learning_rate * (steps - step + 1) / (steps - 1) if step > 1 else 0.0)
+
+
 def test_the_picture_of_the_curves(done):
     pytest.importorskip("matplotlib")
     assert (done[0] / "curves.png").read_bytes().startswith(b"\x89PNG")
