@@ -185,7 +185,7 @@ def stated_answer(answers: Sequence[str], passages: Sequence[Passage]) -> str | 
 
 
 def taught(rows: Sequence[Row], unstated: Unstated) -> list[Row]:
-    """The rows to train on: those whose documents do not state the answer are kept, left out, or answered "I don't know".
+    """The rows to train on: those that do not state the answer are kept, left out, or answered "I don't know".
 
     To learn an answer that no document states is to learn to guess.
     """
