@@ -33,6 +33,7 @@ def build(
     against: str | None = None,
     metrics: Sequence[str] = (),
     weights: Weights | None = None,
+    clustered: bool = True,
 ) -> list[TaskReport]:
     """One report per task, in the order of the runs.
 
@@ -45,6 +46,7 @@ def build(
         metrics: The only metrics of the report, in this order; () for all, with those that the task declares as its
             headline in slices and differences.
         weights: Weights of groups of questions, for weighted means.
+        clustered: Whether intervals and tests are clustered by the keys that a task declares.
 
     Raises:
         UserError: No question has the key ``by``, runs of one task have different questions under the same id or
@@ -66,7 +68,7 @@ def build(
     for run in runs:
         tasks.setdefault(run.task, []).append(run)
     rows = tuple(published)
-    options = ReportOptions(by, seed, against, tuple(metrics), weights)
+    options = ReportOptions(by, seed, against, tuple(metrics), weights, clustered)
     reports = [_task_report(task, members, options, rows) for task, members in tasks.items()]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
@@ -79,6 +81,8 @@ def _task_report(
     task: str, runs: Sequence[TaskRun], options: ReportOptions, published: Sequence[PublishedRow]
 ) -> TaskReport:
     _check_same_questions(runs)
+    declared = next((run.clusters for run in runs if run.clusters), ())  # runs from before a task declared its keys
+    options = replace(options, clusters=declared if options.clustered else ())
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
@@ -98,6 +102,7 @@ def _task_report(
             if row.task == task and row.ours in methods and row.counterpart in (options.metrics or METRICS)
         ),
         against=next((run.label for run in runs if run.label == options.against), ""),
+        clusters=options.clusters,
     )
 
 
@@ -111,7 +116,9 @@ def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Co
             ours, theirs = second.scores.get(metric, {}), first.scores[metric]
             shared = [id_ for id_ in theirs if id_ in ours]
             if shared:
-                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=options.seed)
+                labels = options.labels(first, shared)
+                columns = [ours[i] for i in shared], [theirs[i] for i in shared]
+                difference = paired(*columns, seed=options.seed, clusters=labels)
                 yield Comparison(first.label, second.label, metric, difference)
 
 

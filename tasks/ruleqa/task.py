@@ -6,8 +6,12 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.task import RagTask
+from lm_eval_rag.harness.report.cluster_keys import Keys
+from lm_eval_rag.tasks.ruleqa.specs import SPECS
 
 HARD = "_hard"
+# Y and W ask the same (subject, relation) at several times; elsewhere the questions of a subject share its documents.
+SAME_PAIR = ("ruleqa_y", "ruleqa_w")
 COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", "corpus"]
 
 
@@ -19,6 +23,11 @@ class RuleQATask(RagTask):
     (``dataset: ORG/NAME@revision``). On the command line, use ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The
     results file then has the commit.
     """
+
+    def clusters_of(self, task: str) -> Keys:
+        """By subject, or subject and relation; and by relation, by which rules act."""
+        base = next((name for name in SPECS if task == name or task.startswith(f"{name}_")), task)
+        return (("subject", "relation") if base in SAME_PAIR else ("subject",), ("relation",))
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from lm_eval_rag.tasks.ruleqa.build import build
+from lm_eval_rag.tasks.ruleqa.task import RuleQATask
 
 FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
 LETTERS = "iywfn"
@@ -91,3 +92,16 @@ def test_another_corpus_by_dataset_kwargs(mirror: Path | None, tmp_path: Path, l
     ids = [task.test_docs()[0]["corpus"] for task in (task, loaded["ruleqa_i"])]
     assert ids[0] != ids[1]
     assert len(task.test_docs()) == 1559
+
+
+@pytest.mark.parametrize(
+    ("task", "first"),
+    [
+        ("ruleqa_i", ("subject",)),
+        ("ruleqa_f_hard", ("subject",)),
+        ("ruleqa_y", ("subject", "relation")),
+        ("ruleqa_w_fresh", ("subject", "relation")),
+    ],
+)
+def test_the_keys_by_which_questions_are_clustered(task: str, first: tuple[str, ...]) -> None:
+    assert RuleQATask.clusters_of(None, task) == (first, ("relation",))  # type: ignore[arg-type]
