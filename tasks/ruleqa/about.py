@@ -9,6 +9,7 @@ from lm_eval_rag.harness.data.sources import read_manifest
 from lm_eval_rag.harness.data.task_about import TaskAbout, TaskOption
 from lm_eval_rag.tasks.ruleqa.card import ALL, BY_GRAPH, RENAMED
 from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.natural import CHANGE, NATURAL, NATURAL_TASKS
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS, Spec
 from lm_eval_rag.tasks.ruleqa.task import HARD
 
@@ -23,7 +24,13 @@ def about() -> dict[str, TaskAbout]:
     """The tasks of this folder by name, groups included."""
     single = {name: one for spec in SPECS.values() for name, one in _variants(spec)}
     group = TaskAbout(f"The five sets: {', '.join(SPECS)}.", PAPER, OPTIONS, ALL)
-    return {**single, "ruleqa": group}
+    english = TaskAbout(
+        f"The five sets with questions in English: {', '.join(NATURAL_TASKS)}.",
+        PAPER,
+        OPTIONS,
+        (*ALL, CHANGE.format("the set")),
+    )
+    return {**single, "ruleqa": group, "ruleqa_natural": english}
 
 
 def _variants(spec: Spec) -> Iterator[tuple[str, TaskAbout]]:
@@ -35,6 +42,8 @@ def _variants(spec: Spec) -> Iterator[tuple[str, TaskAbout]]:
     renamed = (*own, RENAMED.format(spec.task))
     fresh = f"The {questions}, all entities renamed, so that no model knows the answers."
     yield spec.task + FRESH, TaskAbout(fresh, PAPER, OPTIONS, renamed, sources)
+    natural = f"The {spec.published.queries} {questions}, worded in English."
+    yield spec.task + NATURAL, TaskAbout(natural, PAPER, OPTIONS, (*own, CHANGE.format(spec.task)), sources)
     if spec.task in WITH_HARD:
         hard = f"All {questions.replace('questions', 'test questions')} that no document answers without a rule."
         yield spec.task + HARD, TaskAbout(hard, PAPER, OPTIONS, own, sources)
