@@ -13,8 +13,8 @@ from lm_eval_rag.harness.scoring.judge.reading import STOP, content, items, word
 _LINKS = frozenset(
     re.findall(
         r"\w+",
-        "who which whose where while when until because since near before after under over than is was are were has had "
-        "plays played won also directed starring wrote sang born named called not",
+        "who which whose where while when until because since near before after under over than is was are were has "
+        "had plays played won also directed starring wrote sang born named called not",
     )
 )
 _KIN = (

@@ -14,8 +14,8 @@ _SOURCE = (
     r"material|data|content|knowledge graph)s?"
 )
 _KNOW = (
-    r"(?:know|find|answer|determine|tell|say|provide|locate|identify|confirm|verify|give|see|have (?:any |enough |the )?"
-    r"(?:information|access|data|details|knowledge))"
+    r"(?:know|find|answer|determine|tell|say|provide|locate|identify|confirm|verify|give|see|"
+    r"have (?:any |enough |the )?(?:information|access|data|details|knowledge))"
 )
 _CANNOT = (
     r"(?:can ?not|can'?t|could(?: not|n'?t)|do(?: not|n'?t)|did(?: not|n'?t)|(?:am|was|are|were) (?:un|not )able to)"
