@@ -5,9 +5,10 @@ parser only makes a syntax tree; nothing is compiled or executed. Every node of 
 every name in :mod:`.calculate_values`, and length, depth and the size of every number are limited.
 
 Allowed are numbers, texts, ``True``, ``False``, lists, tuples, items of lists (``[1, 2][-1]``), ``+ - * / // % **``,
-comparisons (also ``1 < 2 < 3``), ``and``, ``or``, ``not`` and ``a if b else c`` of comparisons, the functions
-:data:`.calculate_values.FUNCTIONS`, ``.year``, ``.month``, ``.day`` of a date and ``.days`` of a difference of dates. They
-mean what they mean in Python, except that ``date("2024-02-28")`` reads a text and that a whole number may begin with 0.
+comparisons (also ``1 < 2 < 3``), ``and``, ``or``, ``not`` and ``a if b else c`` of comparisons, the functions in
+:data:`.calculate_values.FUNCTIONS`, ``.year``, ``.month``, ``.day`` of a date and ``.days`` of a difference of dates.
+They mean what they mean in Python, except that ``date("2024-02-28")`` reads a text and that a whole number may begin
+with 0. :mod:`.calculate_lines` reads other notations first.
 Other names and syntax, arithmetic on texts and numbers above 1e30 are refused with a reason of
 :data:`.calculate_values.REASONS`.
 """
