@@ -142,7 +142,7 @@ def _build(kind: type[Part], values: Values, where: str) -> Part:
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_python(values)  # type: ignore[no-any-return]
+        return _adapter(kind).validate_python(values)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise UserError(f"{where}: {wrong}.") from None
