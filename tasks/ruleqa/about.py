@@ -58,8 +58,8 @@ def _facts(spec: Spec) -> dict[str, str]:
     return {
         "questions": f"{sizes.queries:,}, as many as the paper has.",
         "corpora": f"One passage for each fact of {spec.title} outside the held-out ones, and rules mined from them. "
-        f"The paper has {sizes.documents:,} documents and {sizes.rules:,} rules; `lm-eval-rag build {spec.task}` writes "
-        "a card with the numbers here.",
+        f"The paper has {sizes.documents:,} documents and {sizes.rules:,} rules. `lm-eval-rag build {spec.task}` "
+        "writes a card with the numbers here.",
         "slices": SLICES,
         "gold": GOLD,
     }
