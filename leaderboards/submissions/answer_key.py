@@ -15,7 +15,7 @@ from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.core.types import Passage, Query
-from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.own_passages import has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.scoring.normalise import normalise
@@ -46,6 +46,26 @@ class AnswerKey:
     def golds(self) -> frozenset[str]:
         """All gold answers of the task, in normal form."""
         return frozenset(normalise(gold) for doc in self.questions.values() for gold in doc["answers"])
+
+    @cached_property
+    def corpus(self) -> str | None:
+        """Hash of the task's passages; None if it has none that have ids, or several corpora."""
+        folders = {
+            split_id(str(doc["corpus"]))[0] for doc in self.questions.values() if _is_of_passages(doc.get("corpus"))
+        }
+        return open_corpus(*folders).fingerprint if len(folders) == 1 else None
+
+    @property
+    def main_metric(self) -> str:
+        """The metric by which entries are ranked."""
+        if getattr(self.task, "crag", False):
+            return "crag_score"
+        families = {doc.get("scoring") for doc in self.questions.values()}
+        return "fever_score" if families == {"fever"} else "em"
+
+    def is_foreign(self, corpus: str | None) -> bool:
+        """Whether predictions were made over another corpus than the task's."""
+        return corpus is not None and corpus != self.corpus
 
     @property
     def version(self) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, own_tasks, scorer_hash
-from lm_eval_rag.leaderboards.submissions.form import Prediction
+from lm_eval_rag.leaderboards.submissions.form import Budget, Prediction
+from lm_eval_rag.leaderboards.submissions.memorised import memorised
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, read_submission
 from lm_eval_rag.leaderboards.submissions.suspicions import suspicions
 
+FRESH = "_fresh"  # suffix of the task with invented names
+FOREIGN = "The corpus is not the task's: the entry is shown apart, and its recall is not computed."
 NAMED = 5  # so many ids stand in a reason
 
 
@@ -54,12 +58,22 @@ class Verified:
                 name: {
                     "data": one.data,
                     "questions": len(self.submission.predictions[name]),
+                    **self._corpus(name),
                     "scores": one.means,
                     "flags": list(one.flags),
                 }
                 for name, one in self.tasks.items()
             },
         }
+
+    def is_foreign(self, task: str) -> bool:
+        """Whether a task was answered over a corpus that is not the task's: shown apart, and without recall."""
+        return answer_key(task).is_foreign(self.submission.card.tasks[task].corpus)
+
+    def _corpus(self, task: str) -> dict[str, Any]:
+        """What the verdict says of the corpus; nothing if it is the task's."""
+        hash = self.submission.card.tasks[task].corpus
+        return {"corpus": hash, "note": FOREIGN} if self.is_foreign(task) else {}
 
 
 def verify(folder: Path) -> Verified:
@@ -76,7 +90,14 @@ def scored(submission: Submission) -> Verified:
     for task in submission.card.tasks:
         if task not in own_tasks():
             raise RefusedError(f"submission.json: there is no task {task!r}. `lm-eval-rag describe` lists all tasks.")
-    return Verified(submission, {task: _task(answer_key(task), submission) for task in submission.card.tasks})
+    tasks = {task: _task(answer_key(task), submission) for task in submission.card.tasks}
+    return Verified(submission, {task: _beside_fresh(one, tasks.get(task + FRESH)) for task, one in tasks.items()})
+
+
+def _beside_fresh(original: TaskScores, fresh: TaskScores | None) -> TaskScores:
+    """The task, with a flag if its scores are far above those of its twin with invented names."""
+    flag = memorised(original.scores, fresh.scores) if fresh else None
+    return replace(original, flags=(*original.flags, flag)) if flag else original
 
 
 def _task(key: AnswerKey, submission: Submission) -> TaskScores:
@@ -88,16 +109,36 @@ def _task(key: AnswerKey, submission: Submission) -> TaskScores:
             f"{key.version}). Run the task again with the board's version of lm-eval-rag."
         )
     _same_questions(key, predictions)
-    passages = key.passages(predictions)
-    strangers = key.strangers(predictions, passages)
+    if declared.budget is not None:
+        _same_budget(key.name, declared.budget, budget_of(predictions.values()))
+    foreign = key.is_foreign(declared.corpus)
+    passages = {} if foreign else key.passages(predictions)
+    strangers = [] if foreign else key.strangers(predictions, passages)
     if strangers:
         raise RefusedError(
             f"{key.name}: {len(strangers)} questions name passages that the task's corpus does not hold "
-            f"({_some(strangers)}). Give ids of the corpus (`lm-eval-rag export {key.name}`), or null for a corpus of "
-            "your own."
+            f"({_some(strangers)}). Give ids of the corpus (`lm-eval-rag export {key.name}`), or name a corpus of your "
+            f'own in submission.json (tasks, {key.name}, "corpus"; --corpus of `lm-eval-rag submit`).'
         )
     scores = key.scores(predictions, passages)
     return TaskScores(key.name, key.data, scores, _cost(predictions), tuple(suspicions(key, predictions, scores)))
+
+
+def budget_of(predictions: Iterable[Prediction]) -> Budget:
+    """The totals of lines; None where one of them does not say."""
+    lines = list(predictions)
+    columns = {name: [getattr(line, name) for line in lines] for name in Budget.model_fields}
+    return Budget(**{name: None if None in values else sum(values) for name, values in columns.items()})
+
+
+def _same_budget(task: str, declared: Budget, lines: Budget) -> None:
+    for name in Budget.model_fields:
+        said, summed = getattr(declared, name), getattr(lines, name)
+        if said is not None and (summed is None or not isclose(said, summed, rel_tol=1e-6)):
+            raise RefusedError(
+                f"submission.json, {task}, budget: {name} is {said}, and the lines of predictions have {summed}. Leave "
+                "the budget out, or pack the submission anew."
+            )
 
 
 def _same_questions(key: AnswerKey, predictions: Mapping[str, Prediction]) -> None:
