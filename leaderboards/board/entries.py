@@ -44,7 +44,7 @@ class Entry:
 
     def is_foreign(self, task: str) -> bool:
         """Whether it answered a task over a corpus of its own: shown apart, and not ranked."""
-        return answer_key(task).is_foreign(self.card.tasks[task].corpus)
+        return answer_key(task).sheet.is_foreign(self.card.tasks[task].corpus)
 
 
 @dataclass(frozen=True, slots=True)

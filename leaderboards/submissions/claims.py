@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.leaderboards.submissions.answer_key import own_tasks
 from lm_eval_rag.leaderboards.submissions.form import CARD_BYTES, CLAIM, Claim
+from lm_eval_rag.leaderboards.submissions.question_sheet import own_tasks
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, is_claim, parsed, read_bytes, shown
 
 

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SCHEMA = 1
 CARD, CLAIM, PREDICTIONS = "submission.json", "claim.json", "predictions"
-LINE_BYTES, CARD_BYTES, FILE_BYTES, ALL_BYTES = 1 << 18, 1 << 18, 1 << 26, 1 << 28
-TASKS, LINES = 64, 50_000  # tasks of a submission, predictions of a task
+LINE_BYTES, CARD_BYTES, FILE_BYTES, ALL_BYTES = 1 << 16, 1 << 18, 1 << 23, 1 << 24
+TASKS, LINES = 64, 20_000  # tasks of a submission, predictions of a task
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of characters that are not seen, or turn a line around
 ADDRESS = re.compile(r"https://[\w.-]+(:\d+)?(/[\w./~%+#?=&@:,-]*)?", re.ASCII)
 
@@ -188,9 +188,9 @@ class Prediction(Form):
     abstained: bool = False
     retrieved: Annotated[list[Id], Field(max_length=500)] | None = None
     k: Annotated[int, Field(ge=0, le=1000)] | None = None
-    rules: Annotated[list[UsedRule], Field(max_length=100)] | None = None
-    evidence: Annotated[list[tuple[Id, Count]], Field(max_length=100)] | None = None
-    triples: Annotated[list[tuple[Id, Id, Id]], Field(max_length=100)] | None = None
+    rules: Annotated[list[UsedRule], Field(max_length=30)] | None = None
+    evidence: Annotated[list[tuple[Id, Count]], Field(max_length=50)] | None = None
+    triples: Annotated[list[tuple[Id, Id, Id]], Field(max_length=50)] | None = None
     calls: Count | None = None
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None

@@ -49,7 +49,7 @@ def _about(
     """What the card says of one task; ``corpus`` is the hash of the submitter's own, if there is one."""
     key = answer_key(task)
     if corpus is None and any(line.retrieved is not None for line in lines):
-        corpus = key.corpus
+        corpus = key.sheet.corpus
     return RunOf(version=version, data=key.data, corpus=corpus, budget=budget_of(lines), arguments=arguments)
 
 

@@ -7,7 +7,7 @@ from math import comb
 
 import pytest
 
-from lm_eval_rag.leaderboards.submissions import verifying
+from lm_eval_rag.leaderboards.submissions import answer_key, verifying
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey
 from lm_eval_rag.leaderboards.submissions.form import Prediction
 from lm_eval_rag.leaderboards.submissions.memorised import EXCESS, memorised, sign_test
@@ -72,7 +72,8 @@ def twin(key, monkeypatch):
     """Verification knows a twin of ruleqa_demo."""
     fresh = AnswerKey(f"{TASK}_fresh", Renamed(key.task))
     keys = {TASK: key, fresh.name: fresh}
-    monkeypatch.setattr(verifying, "answer_key", keys.__getitem__)
+    monkeypatch.setattr(answer_key, "answer_key", keys.__getitem__)
+    monkeypatch.setattr(verifying, "question_sheet", lambda name: keys[name].sheet)
     monkeypatch.setattr(verifying, "own_tasks", lambda: frozenset(keys))
     return fresh
 
@@ -115,7 +116,7 @@ def test_without_the_twin_there_is_nothing_to_compare(write):
 
 
 def test_every_ruleqa_set_has_a_twin_of_the_suffix():
-    from lm_eval_rag.leaderboards.submissions.answer_key import own_tasks
+    from lm_eval_rag.leaderboards.submissions.question_sheet import own_tasks
     from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS
 
     assert verifying.FRESH == FRESH

@@ -146,10 +146,10 @@ def test_passages_of_an_own_corpus_are_accepted_without_recall(write, key, capsy
 
 def test_the_tasks_corpus_is_looked_up_whether_or_not_it_is_named(write, key):
     fields = lambda id, doc: {"retrieved": ["mine-1"]}  # noqa: E731
-    for name, changes in (("named", over(key, key.corpus)), ("not named", {})):
+    for name, changes in (("named", over(key, key.sheet.corpus)), ("not named", {})):
         with pytest.raises(RefusedError, match="does not hold"):
             verify(write(name, fields=fields, **changes))
-    verified = verify(write("ours", fields=lambda id, doc: {"retrieved": ["d0001"]}, **over(key, key.corpus)))
+    verified = verify(write("ours", fields=lambda id, doc: {"retrieved": ["d0001"]}, **over(key, key.sheet.corpus)))
     assert not verified.is_foreign(TASK) and "recall@1" in verified.tasks[TASK].means
 
 
