@@ -54,7 +54,7 @@ def facts_about(text: str, passages: Sequence[Passage]) -> list[tuple[str, str, 
     The subject is the longest name of a passage's subject that stands in the question: names lie inside other names.
     """
     facts = [(*passage.fact, passage.time) for passage in passages if passage.fact]
-    question = f" {text} "
+    question = f" {text.removesuffix('?')} "
     names = {name for name in {subject for subject, *_ in facts} if f" {name} " in question}
     about = max(sorted(names), key=len, default=None)
     return [(relation, answer, time) for subject, relation, answer, time in facts if subject == about]

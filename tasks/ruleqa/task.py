@@ -7,7 +7,8 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.task import RagTask
 from lm_eval_rag.harness.report.cluster_keys import Keys
-from lm_eval_rag.tasks.ruleqa.specs import SPECS
+from lm_eval_rag.tasks.ruleqa.natural import NATURAL, worded
+from lm_eval_rag.tasks.ruleqa.specs import SPECS, spec_of
 
 HARD = "_hard"
 # Y and W ask the same (subject, relation) at several times; elsewhere the questions of a subject share its documents.
@@ -16,7 +17,8 @@ COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "po
 
 
 class RuleQATask(RagTask):
-    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names.
+    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names,
+    ``_natural`` questions in English.
 
     The task's name selects the set. A user's YAML that includes one of ours may set ``dataset_kwargs`` to the arguments
     of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid`` or ``seed: 1``), or to a published set
@@ -31,8 +33,11 @@ class RuleQATask(RagTask):
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
-        task = str(self.config.task)
+        name = str(self.config.task)
+        task = name.removesuffix(NATURAL)
         corpus = self._corpus(task.removesuffix(HARD), dict(dataset_kwargs or {}))
+        if name.endswith(NATURAL):
+            corpus = worded(name, spec_of(task).graph, corpus)
         self.dataset = questions_of(corpus, "in_hard" if task.endswith(HARD) else "in_main")
 
     def _corpus(self, task: str, options: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ LETTERS = "iywfn"
 NAMES = {
     *(f"ruleqa_{letter}" for letter in LETTERS),
     *(f"ruleqa_{letter}_fresh" for letter in LETTERS),
+    *(f"ruleqa_{letter}_natural" for letter in LETTERS),
     *(f"ruleqa_{letter}_hard" for letter in "ifn"),
 }
 
@@ -30,9 +31,11 @@ def manager() -> Any:
 
 
 def test_all_names_are_there(manager: Any) -> None:
-    assert set(manager.all_tasks) == {*NAMES, "ruleqa"}
-    assert manager.all_groups == ["ruleqa"]
+    assert set(manager.all_tasks) == {*NAMES, "ruleqa", "ruleqa_natural"}
+    assert sorted(manager.all_groups) == ["ruleqa", "ruleqa_natural"]
     assert yaml.safe_load((FOLDER / "ruleqa.yaml").read_text())["task"] == [f"ruleqa_{letter}" for letter in LETTERS]
+    natural = yaml.safe_load((FOLDER / "ruleqa_natural.yaml").read_text())["task"]
+    assert natural == [f"ruleqa_{letter}_natural" for letter in LETTERS]
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
