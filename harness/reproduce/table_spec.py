@@ -9,6 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError, unknown
 
 KINDS_OF_TRAINING = ("retriever", "generator")
+MEAN, BEST = OF = ("mean", "best")  # what several lines ``worse`` are to a claim
 Values = Mapping[str, Any]
 
 
@@ -107,7 +108,7 @@ class Claim:
     Args:
         text: The claim.
         better: Names of lines; a question's score is their mean.
-        worse: The same.
+        worse: The same, or what ``of`` says.
         metrics: Scores that it is tested on.
         paper: Where the paper says so, and by how much.
         controls: Name of a control -> lines that ``better`` must also beat if the rules are the reason.
@@ -115,6 +116,8 @@ class Claim:
         tasks: Tasks; () for all on which both have been run.
         slice: Only questions of this slice; "" for all.
         bank: ``own``: a row counts on questions about the rules it was trained on; ``other``: on all other questions.
+        of: ``best`` compares with the line of ``worse`` that has the highest mean on the task, ``mean`` with the mean
+            of all. The best is chosen on the same questions, which is to the disadvantage of ``better``.
     """
 
     text: str
@@ -127,6 +130,7 @@ class Claim:
     tasks: tuple[str, ...] = ()
     slice: str = ""
     bank: str = ""
+    of: str = MEAN
 
 
 @dataclass(frozen=True, slots=True)
