@@ -64,8 +64,8 @@ def provisional(page: Page) -> str:
     shown = ", ".join(page.provisional[:MISSING]) + (", ..." if len(page.provisional) > MISSING else "")
     return (
         f"Provisional: {len(page.provisional)} of the rows that claims name were not, or not wholly, run ({shown}). "
-        "The correction counts all tests that the table declares, so a claim that holds here holds with the other rows too; a claim that is not "
-        "significant may become so."
+        "The correction counts all tests that the table declares, so a claim that holds here holds with the other rows "
+        "too; a claim that is not significant may become so."
     )
 
 
