@@ -10,7 +10,7 @@ from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
 
 RuleOrder = Literal["confidence_support", "confidence"]
-RuleControl = Literal["selected", "random", "shuffled", "oracle"]
+RuleControl = Literal["selected", "random", "shuffled", "permuted", "matched", "oracle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ class MatchRules:
     Args:
         order: ``confidence_support`` ranks by confidence x sqrt(support), ``confidence`` by confidence alone.
         control: ``selected`` (those rules), or a control: ``random`` (as many, another head), ``shuffled`` (the same
-            head, bodies of other rules), ``oracle`` (those whose body reaches a gold answer; an upper bound).
+            head, bodies of other rules), ``permuted`` and ``matched`` (the same head, bodies that subjects of the head
+            have, with as many documents or of the same confidence), ``oracle`` (those whose body reaches a gold answer;
+            an upper bound).
         repeat: Whether identity rules may be among them.
         seed: Of the random controls.
     """
