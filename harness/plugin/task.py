@@ -74,7 +74,7 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             {"metric": name, "aggregation": "mean", "higher_is_better": metric.higher_is_better}
             for name, metric in METRICS.items()
         ]
-        declared = {HEADLINE: list(self.headline), CLUSTERS: self.clusters_of(str(config.get("task")))}
+        declared = {HEADLINE: list(self.headline), CLUSTERS: self.clusters}
         config["metadata"] = {**declared, **(config.get("metadata") or {})}
         config["metadata"][CLUSTERS] = [list(key) for key in cluster_keys(config["metadata"])]
         for name in config["metadata"][HEADLINE]:
@@ -87,10 +87,6 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         file = (config.get("metadata") or {}).get("labels")
         self._labels = {(one.question, one.prediction): one.label for one in read_labels(file)} if file else {}
         super().__init__(config=config, **kwargs)
-
-    def clusters_of(self, task: str) -> Keys:
-        """The keys of clusters of one task; a class of several tasks may tell them apart."""
-        return self.clusters
 
     def cut(self) -> Cut:
         """How much of an answer its judges look at; called once, when the first answers are judged."""

@@ -49,14 +49,12 @@ def all_pairs(columns: Floats, clusters: Clusters, draws: int = DRAWS, seed: int
             ends = max(bounds[0], mean - factor * (mean - low)), min(bounds[1], mean + factor * (high - mean))
             if pair not in widest or ends[1] - ends[0] > widest[pair][1] - widest[pair][0]:
                 widest[pair] = ends
-    return {
-        (i, j): Difference(
-            _interval(float(means[i] - means[j]), widest.get((i, j)), n),
-            largest.get((i, j), 1.0),
-            CLUSTERED,
-        )
-        for i, j in pairs
-    }
+    compared = {}
+    for i, j in pairs:
+        bottom, top = widest.get((i, j), (None, None))
+        mean_difference = Interval(float(means[i] - means[j]), bottom, top, n)
+        compared[i, j] = Difference(mean_difference, largest.get((i, j), 1.0), CLUSTERED)
+    return compared
 
 
 def resampled(columns: Floats, labels: Sequence[object], draws: int = DRAWS, seed: int = 0) -> Floats | None:
@@ -75,10 +73,6 @@ def resampled(columns: Floats, labels: Sequence[object], draws: int = DRAWS, see
     totals = np.concatenate(parts).T.astype(np.float64)
     means: Floats = totals[:-1] / totals[-1]
     return means
-
-
-def _interval(mean: float, ends: tuple[float, float] | None, n: int) -> Interval:
-    return Interval(mean, *ends, n) if ends else Interval(mean, None, None, n)
 
 
 def _quantiles(resamples: Floats) -> tuple[float, float]:

@@ -17,11 +17,18 @@ from lm_eval_rag.harness.report.stats import holm, paired
 from lm_eval_rag.harness.scoring import METRICS
 
 SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
-    *("slice", "popularity", "relation"),
+    *("slice", "change", "rule_confidence", "subject_documents", "seen", "popularity", "relation"),
     *("domain", "question_type", "static_or_dynamic", "split"),
 )
+ALSO = {"slice": "change"}  # key of the slices -> a second key that is shown with it, where documents have it
 ORDER = {  # of the slices' values; other values are sorted by size
-    name: i for i, name in enumerate(("direct", "rule_required", "unreachable", "head", "torso", "tail"))
+    name: i
+    for i, name in enumerate(
+        (
+            *("direct", "reverse", "rule_required", "other_link", "nowhere", "unreachable", "stable", "changed"),
+            *("below 0.1", "0.1 to 0.5", "above 0.5", "head", "torso", "tail"),
+        )
+    )
 }
 
 
@@ -95,8 +102,9 @@ def _task_report(
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
-        if doc.get(options.by) is not None:
-            groups.setdefault(str(doc[options.by]), set()).add(id_)
+        for key in (options.by, ALSO.get(options.by, "")):
+            if doc.get(key) is not None:
+                groups.setdefault(str(doc[key]), set()).add(id_)
     names = sorted(groups, key=lambda name: (ORDER.get(name, len(ORDER)), -len(groups[name]), name))
     methods = {run.model for run in runs}
     return TaskReport(
@@ -137,7 +145,7 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
         if run.version != runs[0].version:
             raise UserError(
                 f"{run.task}: {runs[0].label} ran version {runs[0].version}, {run.label} version {run.version}. "
-                "Their questions differ, so they are not compared. Give runs of one version, or show them apart: --apart."
+                "Their questions differ: give runs of one version, or show them apart (--apart)."
             )
         for id_, sample in run.questions.items():
             content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}

@@ -19,7 +19,10 @@ from lm_eval_rag.leaderboards.submissions.form import Prediction
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "crag_hallucination", "crag_missing", "fever_score")
 BASELINE = "standard_rag"  # the method with which others of the same generator are compared
-SLICES = ("slice", "popularity", "question_type", "domain", "type")
+SLICES = (
+    *("slice", "change", "rule_confidence", "subject_documents", "seen"),
+    *("popularity", "question_type", "domain", "type"),
+)
 SMALL_SLICE = 10  # questions below which a slice is not shown
 CANARIES = ("abstains always", "most common gold answer")  # rows of no system, to read the others by
 
