@@ -157,7 +157,9 @@ def test_the_written_questions_are_worded(built: tuple[str, str, str], cache: Pa
 def test_the_same_rules_are_selected(built: tuple[str, str, str], cache: Path) -> None:
     _, plain, natural = built
     banks = [RuleBank(open_corpus(corpus)) for corpus in (plain, natural)]
-    rows = zip(*(tables(cache, corpus)["queries"].iter_rows(named=True) for corpus in (plain, natural)), strict=True)
+    rows = zip(
+        *(tables(cache, corpus)["queries"][:400].iter_rows(named=True) for corpus in (plain, natural)), strict=True
+    )
     for row, reworded in rows:
         asked = (row["subject"], row["relation"])
         assert banks[1].recognise(reworded["text"]) == banks[0].recognise(row["text"]) == asked
