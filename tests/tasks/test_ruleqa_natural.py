@@ -73,7 +73,7 @@ def test_times(time: str, words: str) -> None:
 
 def test_examples() -> None:
     assert question("icews14", "Iraq", "Consult", "2014-11-03") == "Whom did Iraq consult on 3 November 2014?"
-    assert question("yago", "Ann", "plays for", "1987") == "For which team did Ann play in 1987?"
+    assert question("yago", "Ann", "plays for", "1987") == "For whom did Ann play in 1987?"
     asked = question("fb15k237", "Gettysburg College", "operating income currency", None)
     assert asked == "Which currency does Gettysburg College report its operating income in?"
 
