@@ -32,7 +32,7 @@ from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.rules.variants import variants
 from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
 
-SLICES = ("all", "direct", "rule_required", "unreachable")
+SLICES = ("all", "direct", "reverse", "rule_required", "other_link", "nowhere")
 FORMS: dict[str, Callable[[str, Rule], str]] = {
     "whole rule": lambda text, rule: f"{text} {rule.text}",
     "body": lambda text, rule: f"{text} {rule.body}",
