@@ -43,10 +43,8 @@ def named(table: str, name: str) -> str:
 
 
 def first_rows(table: str, limit: int) -> str:
-    """The table, cut after the last whole row within ``limit`` characters; "" if only its header would be left."""
-    if len(table) <= limit:
-        return table
-    part = table[: limit + 1].rpartition("\n")[0].rstrip()
+    """The table, cut after the last whole row within ``limit`` characters; "" if no row below its header is left."""
+    part = table if len(table) <= limit else table[: limit + 1].rpartition("\n")[0].rstrip()
     _, ruled, rows = part.partition(RULE)
     return part if ruled and "\n|" in rows else ""
 

@@ -3,7 +3,7 @@
 The paper takes the tables page by page until ``length`` characters are full, whatever they are about
 (``table_order=pages``). Here they are ranked by the question first, each together with the best chunk of its page (its
 snippet, if no chunk was retrieved): tables of pages about the question come first, and of these the tables that are
-about it too. In both orders a cut table keeps at least one row below its header.
+about it too. In both orders a table is shown only with at least one row below its header.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _best_chunks(chunks: Iterable[Passage]) -> dict[int, str]:
 
 
 def _fitting(tables: Iterable[str], length: int) -> tuple[str, ...]:
-    """The tables in this order; one that is too long is cut after a row, or left out if none below its header fits."""
+    """The tables in this order; a long one is cut after a row, and left out if no row below its header is left."""
     kept: list[str] = []
     for table in tables:
         part = first_rows(table, length)
