@@ -76,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--documents", required=True, metavar="WHERE", help="a folder, a file, or hub:ORG/NAME")
     add("--questions", required=True, metavar="WHERE", help="a file with the column question, or hub:ORG/NAME")
     add("--rules", metavar="WHERE", help="a file of rules or facts, or mine: from the documents' facts (default: none)")
-    add("--methods", default="standard_rag", help="names, FILE.py:NAME, external=FILE.py:NAME (default: standard_rag)")
+    methods = "names, FILE.py:NAME, external=FILE.py:NAME; LABEL= before one names its run (default: standard_rag)"
+    add("--methods", default="standard_rag", help=methods)
     add("--retrievers", default="", help="names joined by commas (default: each method's own, mostly bm25)")
     add("--generator", metavar="NAME", help="tiny, hf, vllm, local-chat-completions, ... (default: each method's own)")
     add("--model_args", default="", metavar="ARGS", help="as lm_eval's: k=5,gen_pretrained=PATH (default: none)")
