@@ -8,7 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -21,7 +21,7 @@ from lm_eval_rag.harness.common.errors import UserError, unknown
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)  # a function object may have no hash
+@dataclass(frozen=True)
 class Loaded:
     """A function that was loaded.
 
@@ -32,7 +32,7 @@ class Loaded:
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] = field(compare=False)  # the identity tells it, and an object may have no hash
     identity: str
 
 

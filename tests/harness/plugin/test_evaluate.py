@@ -49,7 +49,9 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["evaluate", "--documents", "facts.jsonl", "--questions", "asked.csv", "--rules", "mine"]
     argv += ["--methods", "rule_vote,external=my.py:answer", "--model_args", "n_rules=3", "--out", "out"]
     assert cli.main(argv) == 0
-    said = capsys.readouterr().out
+    said, shown = capsys.readouterr()
+    assert "Run 2 of 2: external-my.py-answer" in shown and "it/s" not in shown
+    assert "it/s" in (place / "out" / "log.txt").read_text()
     assert {line.split("  ")[0] for line in said.splitlines()} >= {"rule_vote", "external function=my.py:answer"}
     assert "lm-eval-rag report out" in said and "100.0" in said
     runs = read_runs([place / "out"])
@@ -205,8 +207,8 @@ def test_functions_of_python_are_systems_and_runs_have_names(place: Path) -> Non
         result.label: sum(sample["doc"]["_rag"]["journalled"] for sample in result.samples) for result in run().runs
     }
     assert journalled["Ours, now"] == 3 and journalled["Bot"] == journalled["lambda"] == 0, "only a file tells changes"
-    names = lm_eval_rag.evaluate(FACTS, "asked.csv", methods=[answering, "top=standard_prompting"], out="one", limit=1)
-    assert names.scores["run"].to_list() == ["answering", "top"]
+    names = lm_eval_rag.evaluate(FACTS, "asked.csv", methods=[first_object, "top=external=my.py:answer"], out="one", limit=1)
+    assert names.scores["run"].to_list() == ["first_object", "top"]
 
 
 @pytest.mark.parametrize(
