@@ -207,7 +207,9 @@ def test_functions_of_python_are_systems_and_runs_have_names(place: Path) -> Non
         result.label: sum(sample["doc"]["_rag"]["journalled"] for sample in result.samples) for result in run().runs
     }
     assert journalled["Ours, now"] == 3 and journalled["Bot"] == journalled["lambda"] == 0, "only a file tells changes"
-    names = lm_eval_rag.evaluate(FACTS, "asked.csv", methods=[first_object, "top=external=my.py:answer"], out="one", limit=1)
+    names = lm_eval_rag.evaluate(
+        FACTS, "asked.csv", methods=[first_object, "top=external=my.py:answer"], out="one", limit=1
+    )
     assert names.scores["run"].to_list() == ["first_object", "top"]
 
 
