@@ -187,6 +187,7 @@ function stepBody(step) {
 }
 
 function promptPart(own, run) {
+  if (!own.prompt && !own.replies.length) return false; // a sample of a submission has neither
   const untraced = "This run has no trace file, so only the last prompt is known.";
   const why = index.traced[run] ? "The trace files have no steps of this question." : untraced;
   const replies = folded(`Replies (${own.replies.length})`, own.replies.map(block));

@@ -19,6 +19,7 @@ function drawControls() {
   }
 }
 
+let comparison; // is drawn when its data are loaded
 async function draw() {
   const task = currentTask();
   writeAddress();
@@ -34,7 +35,7 @@ async function draw() {
   drawTable(task);
   drawTray(task);
   drawFigures();
-  await drawComparison(task);
+  comparison = drawComparison(task);
 }
 
 // After the table is painted: the figures are below it.
@@ -59,4 +60,4 @@ let width = innerWidth;
 window.onresize = () => { if (innerWidth !== width) { width = innerWidth; drawFigures(); } };
 window.onhashchange = () => { readAddress(); draw(); };
 readAddress();
-draw().then(() => { if (state.compare.length === 2) byId("comparison").scrollIntoView(); });
+draw().then(() => comparison).then(() => { if (state.compare.length === 2) byId("comparison").scrollIntoView(); });

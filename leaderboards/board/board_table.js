@@ -80,8 +80,7 @@ function headCell(column) {
   const sort = () => {
     state.down = chosen ? !state.down : true;
     state.sort = column.key;
-    draw();
-    byId("table").tHead.querySelector(`[data-key="${CSS.escape(column.key)}"]`)?.focus();
+    draw().then(() => byId("table").tHead.querySelector(`[data-key="${CSS.escape(column.key)}"]`)?.focus());
   };
   const head = button([column.label, make("span", { className: "arrow", ariaHidden: "true" }, chosen ? (falling ? "▼" : "▲") : "")], sort);
   head.dataset.key = column.key;
@@ -95,8 +94,7 @@ function tick(row) {
   input.dataset.slug = row.slug;
   input.onchange = () => {
     state.compare = input.checked ? [...state.compare, row.slug].slice(-2) : state.compare.filter((slug) => slug !== row.slug);
-    draw();
-    byId("table").querySelector(`input[data-slug="${CSS.escape(row.slug)}"]`)?.focus();
+    draw().then(() => byId("table").querySelector(`input[data-slug="${CSS.escape(row.slug)}"]`)?.focus());
   };
   return input;
 }
@@ -116,7 +114,7 @@ function bodyRow(row, task, columns, even) {
   const badge = PARTS[row.kind] && make("span", { className: "badge" }, PARTS[row.kind]);
   const flags = (row.flags ?? []).map((flag) => make("small", { className: "flag" }, flag));
   const note = row.note && row.note !== PARTS[row.kind] && make("small", {}, row.note);
-  const title = make("span", { className: "name" }, row.slug && tick(row), make("span", {}, name, badge));
+  const title = make("span", { className: "name" }, row.slug && tick(row), make("span", {}, name, " ", badge));
   const head = make("th", { scope: "row" }, title, about && make("small", {}, about), note, ...flags);
   line.append(rank, head);
   for (const column of columns) {
@@ -132,7 +130,7 @@ function drawTable(task) {
   const columns = columnsOf(task, all);
   const rows = sorted(all.filter(isShown), columns);
   const first = rows.slice(0, PER_PAGE * state.page);
-  const back = () => { state.sort = ""; state.down = true; draw(); byId("table").tHead.querySelector("button").focus(); };
+  const back = () => { state.sort = ""; state.down = true; draw().then(() => byId("table").tHead.querySelector("button").focus()); };
   const rank = make("th", { scope: "col", className: "rank" }, button("rank", back));
   rank.setAttribute("aria-sort", state.sort ? "none" : "ascending");
   byId("table").tHead.replaceChildren(make("tr", {}, rank, make("th", { scope: "col" }, "entry"), ...columns.map(headCell)));
