@@ -41,9 +41,10 @@ def _build(entries: Path, out: Path, history: Path | None) -> int:
     from lm_eval_rag.leaderboards.board.history import keep
     from lm_eval_rag.leaderboards.board.overall import board_of
     from lm_eval_rag.leaderboards.board.site import write_site
+    from lm_eval_rag.leaderboards.submissions.claims import claims_in
 
     accepted, refused = read_entries(entries)
-    board = board_of(accepted, refused)
+    board = board_of(accepted, refused, list(claims_in(entries).values()))
     write_site(board, out, keep(board, history) if history else ())
     sys.stdout.write(f"{len(accepted)} entries, {len(refused)} not on the board.\n{out / 'index.html'}\n")
     return 0

@@ -55,7 +55,7 @@ function writeAddress() {
 const currentTask = () => board.tasks.find((one) => one.task === state.task);
 const currentRows = () => loaded.rows[state.task] ?? [];
 const mainScore = (row) => row.scores?.[0] && row.scores[currentTask().metrics.findIndex(([key]) => key === currentTask().metric)];
-const isSystem = (row) => Boolean(row.slug);
+const isSystem = (row) => Boolean(row.slug) || row.kind === "self-reported";
 const isGrey = (row) => row.kind === "canary" || row.kind === "trivial";
 const shortName = (name, most = 28) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 const percent = (value) => value.toFixed(1);

@@ -99,7 +99,7 @@ function tick(row) {
   return input;
 }
 
-const PARTS = { canary: "no system", published: "published, not verified", flagged: "waits for a maintainer", "self-reported": "self-reported", trivial: "trivial baseline" };
+const PARTS = { canary: "no system", published: "published, not verified", flagged: "waits for a maintainer", "self-reported": "self-reported, not verified", "own corpus": "over a corpus of its own", trivial: "trivial baseline" };
 
 function bodyRow(row, task, columns, even) {
   const line = make("tr", { className: `${row.kind}${row.rank ? " ranked" : ""}${even ? " even" : ""}` });
@@ -109,7 +109,8 @@ function bodyRow(row, task, columns, even) {
     const [place, best, worst] = row.rank;
     rank.append(make("b", {}, String(place)), best === worst ? "" : make("small", { title: "ranks that the significant differences allow" }, `${best}–${worst}`));
   }
-  const name = row.slug ? make("a", { href: `entries/${row.slug}.html#${task.members.length ? "" : task.task}` }, row.name) : make("span", {}, row.name);
+  const link = row.slug ? { href: `entries/${row.slug}.html#${task.task}` } : { href: row.source, rel: "nofollow noopener" };
+  const name = row.slug || row.source ? make("a", link, row.name) : make("span", {}, row.name);
   const about = [row.team, row.method, row.generator, row.retriever, row.tier === "re-run" && "re-run"].filter(Boolean).join(" · ");
   const badge = PARTS[row.kind] && make("span", { className: "badge" }, PARTS[row.kind]);
   const flags = (row.flags ?? []).map((flag) => make("small", { className: "flag" }, flag));

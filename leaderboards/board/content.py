@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lm_eval_rag.harness.report.cluster_keys import cluster_keys, cluster_labels
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.stats import Difference, Interval
 from lm_eval_rag.harness.scoring import METRICS
@@ -21,11 +22,10 @@ from lm_eval_rag.leaderboards.board.ranking import Pair, Scores, Standing, ranke
 from lm_eval_rag.leaderboards.board.resampling import Floats, Resamples
 from lm_eval_rag.leaderboards.board.slices import slices_of
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, scorer_hash
+from lm_eval_rag.leaderboards.submissions.form import Claim
 from lm_eval_rag.leaderboards.submissions.suspicions import suspicions
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "crag_hallucination", "crag_missing", "fever_score")
-RANKED = ("re-scored", "re-run")  # tiers
-UNTESTED = ("flagged", "self-reported")  # kinds of rows of entries without a rank
 BEST_TRIVIAL = "best trivial baseline"
 
 
@@ -36,12 +36,13 @@ class Row:
     Args:
         name: Of the entry, the canary, or the published method.
         slug: Of an entry; "" for rows that are none.
-        kind: ``entry``, ``trivial``, ``flagged``, ``self-reported``, ``canary`` or ``published``; only entries are
-            ranked.
+        kind: ``entry``, ``trivial``, ``flagged``, ``own corpus``, ``self-reported``, ``canary`` or ``published``; only
+            entries are ranked.
         scores: Metric -> mean with interval.
         slices: Value of a slice -> mean of the task's main metric with interval.
         gains: What it is compared with -> paired difference of the main metric.
         curve: Risk and coverage; () where the scores are lacking.
+        claim: Where scores are self-reported, without predictions.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Row:
     flags: tuple[str, ...] = ()
     curve: tuple[Point, ...] = ()
     note: str = ""
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,39 +95,32 @@ class Board:
     scorer: str = field(default_factory=scorer_hash)
 
 
-def main_metric(key: AnswerKey) -> str:
-    """The metric by which a task is ranked."""
-    if getattr(key.task, "crag", False):
-        return "crag_score"
-    families = {doc.get("scoring") for doc in key.questions.values()}
-    return "fever_score" if families == {"fever"} else "em"
-
-
 def clusters_of(key: AnswerKey) -> list[list[Hashable]]:
-    """The labels of the questions by each key that the task declares in ``CLUSTERS``: a column, or several together."""
-    declared = getattr(key.task, "CLUSTERS", ())
-    columns = [(one,) if isinstance(one, str) else tuple(one) for one in declared]
-    return [[tuple(str(doc.get(name)) for name in names) for doc in key.questions.values()] for names in columns]
+    """The labels of the questions by each key of clusters that the task declares."""
+    keys = cluster_keys(key.task.config.metadata)
+    return cluster_labels(key.questions.values(), keys)
 
 
-def kind_of(entry: Entry, flags: Sequence[str]) -> str:
-    """The kind of an entry's row."""
-    if entry.tier not in RANKED:
-        return "self-reported"
-    return "flagged" if flags else "trivial" if entry.family == TRIVIAL else "entry"
+def kind_of(entry: Entry, task: str) -> str:
+    """The kind of an entry's row: what is flagged or was answered over a corpus of its own is shown apart."""
+    if entry.tasks[task].flags:
+        return "flagged"
+    return "own corpus" if entry.is_foreign(task) else "trivial" if entry.family == TRIVIAL else "entry"
 
 
 def task_board(
-    name: str, entries: Sequence[Entry], published: Sequence[PublishedRow], seed: int
+    name: str, entries: Sequence[Entry], published: Sequence[PublishedRow], claims: Sequence[Claim], seed: int
 ) -> tuple[TaskBoard, Scores]:
     """The table of one task; and the scores by its main metric of all entries and canaries, for its groups."""
     key = answer_key(name)
-    metric, own = main_metric(key), [entry for entry in entries if name in entry.tasks]
+    metric, clusters = key.main_metric, clusters_of(key)
+    own = [entry for entry in entries if name in entry.tasks]
     canaries, flags = canary_scores(key)
-    resamples = Resamples(len(key.questions), clusters_of(key), seed=seed)
+    resamples = Resamples(len(key.questions), clusters, seed=seed)
     values = {entry.slug: entry.tasks[name].scores for entry in own} | canaries
-    scores = Scores.of({row: columns[metric] for row, columns in values.items()}, resamples)
-    kinds = {entry.slug: kind_of(entry, entry.tasks[name].flags) for entry in own}
+    labels = [key.tolist() for key in resamples.keys] if clusters else []
+    scores = Scores.of({row: columns[metric] for row, columns in values.items()}, labels)
+    kinds = {entry.slug: kind_of(entry, name) for entry in own}
     placed, pairs = ranked(
         scores.of_these([slug for slug, kind in kinds.items() if kind == "entry"]), METRICS[metric].higher_is_better
     )
@@ -151,7 +146,7 @@ def task_board(
     rows += [
         Row(row, "", "canary", means[row], slices=slices[row], flags=flags[row], note="no system") for row in canaries
     ]
-    rows = in_order(rows, metric) + _published_rows(name, published)
+    rows = in_order(rows, metric) + _claimed_rows(name, claims) + _published_rows(name, published)
     shown = tuple(one for one in SHOWN if any(one in row.scores for row in rows))
     board = TaskBoard(name, key.version, key.data, len(key.questions), metric, shown, tuple(rows), tuple(pairs))
     return board, scores
@@ -186,8 +181,7 @@ def gains_of(
     scores: Scores, own: Sequence[Entry], task: str, trivial: Sequence[str]
 ) -> dict[str, dict[str, Difference]]:
     """Entry -> what it is compared with -> the paired difference: the best row that is no system, and standard_rag."""
-    averages = dict(zip(scores.names, scores.averages, strict=True))
-    best = max(trivial, key=lambda row: averages[row], default="")
+    best = max(trivial, key=lambda row: scores.averages[row], default="")
     gains = {}
     for entry in own:
         others = {BEST_TRIVIAL: best} if best and best != entry.slug else {}
@@ -200,11 +194,26 @@ def in_order(rows: Sequence[Row], metric: str) -> list[Row]:
     """Ranked rows and those in grey by score, so that readers see who beats what; then rows that wait or are apart."""
 
     def place(row: Row) -> tuple[int, float, str]:
-        part = 2 if row.kind == "self-reported" else 1 if row.flags else 0
+        part = 2 if row.kind == "own corpus" else 1 if row.flags else 0
         mean = row.scores[metric].mean if metric in row.scores else float("-inf")
         return part, -mean if METRICS[metric].higher_is_better else mean, row.name
 
     return sorted(rows, key=place)
+
+
+def _claimed_rows(task: str, claims: Sequence[Claim]) -> list[Row]:
+    """Scores that somebody reports without predictions."""
+    return [
+        Row(
+            claim.name,
+            "",
+            "self-reported",
+            {name: Interval(value, None, None, 0) for name, value in claim.scores[task].items() if name in METRICS},
+            claim=claim,
+        )
+        for claim in claims
+        if task in claim.scores
+    ]
 
 
 def _published_rows(task: str, published: Sequence[PublishedRow]) -> list[Row]:

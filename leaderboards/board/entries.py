@@ -7,7 +7,7 @@ import json
 import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,15 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.leaderboards.board.families import family_of
 from lm_eval_rag.leaderboards.board.resampling import Floats
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, scorer_hash
-from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS, Card, Prediction, slug_of
-from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, read_submission
+from lm_eval_rag.leaderboards.submissions.claims import read_claim
+from lm_eval_rag.leaderboards.submissions.form import Card, Prediction, slug_of
+from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, is_claim, read_submission
+from lm_eval_rag.leaderboards.submissions.tiers import RE_SCORED, digest_of, read_reruns, tier_of
 from lm_eval_rag.leaderboards.submissions.verifying import TaskScores, scored
 
 log = logging.getLogger(__name__)
 WITHDRAWN = "withdrawn.json"
 SAMPLED = 50  # answers of a task that are kept whole, for the page of the entry
-RE_SCORED = "re-scored"  # the tier of an entry that says nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Entry:
         slug: Its name in addresses, unique on the board.
         path: Its folder.
         digest: Hash of its files.
-        tier: ``re-scored``, ``re-run`` by a maintainer, or ``self-reported``, which is never ranked.
+        tier: ``re-scored`` or ``re-run`` (:mod:`lm_eval_rag.leaderboards.submissions.tiers`).
     """
 
     slug: str
@@ -78,6 +79,10 @@ class Entry:
     def family(self) -> str:
         """The family of its method."""
         return family_of(self.card.method)
+
+    def is_foreign(self, task: str) -> bool:
+        """Whether it answered a task over a corpus of its own: shown apart, and not ranked."""
+        return answer_key(task).sheet.is_foreign(self.card.tasks[task].corpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +103,17 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder. Give the folder that holds the folders of submissions.")
-    withdrawn = _withdrawn(folder / WITHDRAWN)
+    withdrawn, reruns = _withdrawn(folder / WITHDRAWN), read_reruns(folder)
     entries, refused, taken = [], [], dict[str, str]()
     for path in sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
         try:
             if path.name in withdrawn:
                 raise RefusedError(f"withdrawn: {withdrawn[path.name]}")
+            if is_claim(path):
+                read_claim(path)  # shown apart: claims_in
+                continue
             entry = _entry(path)
+            entry = replace(entry, tier=tier_of(path, list(entry.tasks), reruns))
             if entry.slug in taken:
                 raise RefusedError(f"The name is taken by {taken[entry.slug]}. Choose another --name.")
         except RefusedError as error:
@@ -119,17 +128,15 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
 def _entry(path: Path) -> Entry:
     """Read one folder; its scores come from an earlier reading if files, data and scorer are the same."""
     submission = read_submission(path)
-    card, digest = submission.card, hashlib.sha256()
-    for file in (path / CARD, *sorted((path / PREDICTIONS).iterdir())):
-        digest.update(file.name.encode() + file.read_bytes())
-    name = hashlib.sha256(f"{scorer_hash()} {digest.hexdigest()}".encode()).hexdigest()[:32]
+    card, digest = submission.card, digest_of(path)
+    name = hashlib.sha256(f"{scorer_hash()} {digest}".encode()).hexdigest()[:32]
     kept = cache_dir() / "board" / f"{name}.npz"
     tasks = _read_kept(kept, submission)
     if tasks is None:
         verified = scored(submission).tasks
         tasks = {task: _result(answer_key(task), submission.predictions[task], one) for task, one in verified.items()}
         _keep(kept, {task: (one.data, tasks[task]) for task, one in verified.items()})
-    return Entry(slug_of(card.name), card, path, digest.hexdigest()[:16], tasks)
+    return Entry(slug_of(card.name), card, path, digest, tasks)
 
 
 def _result(key: AnswerKey, predictions: Mapping[str, Prediction], one: TaskScores) -> Result:

@@ -25,17 +25,27 @@ from lm_eval_rag.leaderboards.board.content import (
 from lm_eval_rag.leaderboards.board.copies import with_copies_flagged
 from lm_eval_rag.leaderboards.board.entries import Entry, Refused
 from lm_eval_rag.leaderboards.board.ranking import Scores, ranked
+from lm_eval_rag.leaderboards.submissions.form import Claim
 
 COSTS = ("calls", "tokens", "seconds", "cost")
 GREY = ("trivial", "canary")
+APART = ("published", "self-reported")  # kinds of rows without predictions
 
 
-def board_of(entries: Sequence[Entry], refused: Sequence[Refused] = (), seed: int = 0) -> Board:
-    """The board of some entries; the same entries give the same board."""
+def board_of(
+    entries: Sequence[Entry], refused: Sequence[Refused] = (), claims: Sequence[Claim] = (), seed: int = 0
+) -> Board:
+    """The board of some entries; the same entries give the same board.
+
+    Args:
+        refused: What is not on the board.
+        claims: Scores without predictions, which are shown apart.
+    """
     entries = with_copies_flagged(entries)
     published, tables, scores = published_rows(), dict[str, TaskBoard](), dict[str, Scores]()
-    for place, name in enumerate(sorted({task for entry in entries for task in entry.tasks})):
-        tables[name], scores[name] = task_board(name, entries, published, seed + place)
+    names = sorted({task for one in entries for task in one.tasks} | {task for one in claims for task in one.scores})
+    for place, name in enumerate(names):
+        tables[name], scores[name] = task_board(name, entries, published, claims, seed + place)
     groups = [
         _group(name, [tables[task] for task in members], [scores[task] for task in members])
         for name, members in group_members().items()
@@ -49,11 +59,14 @@ def board_of(entries: Sequence[Entry], refused: Sequence[Refused] = (), seed: in
 def _group(name: str, boards: Sequence[TaskBoard], scores: Sequence[Scores]) -> TaskBoard:
     """The table of one group. An entry that lacks a task has its other tasks' scores, and no mean and no rank."""
     metric, members = boards[0].metric, [board.task for board in boards]
-    by_task = [{row.slug or row.name: row for row in board.rows if row.kind != "published"} for board in boards]
+    by_task = [
+        {row.slug or row.name: row for row in board.rows if row.kind not in ("published", "self-reported")}
+        for board in boards
+    ]
     every = {id: [rows.get(id) for rows in by_task] for id in dict.fromkeys(id for rows in by_task for id in rows)}
     whole = {id: [row for row in own if row] for id, own in every.items() if None not in own}
     means = Scores.mean_of(scores)
-    intervals = means.intervals()
+    intervals = {id: _means([metric], own)[metric] for id, own in whole.items()}
     competing = [id for id, own in whole.items() if all(row.kind == "entry" for row in own)]
     placed, pairs = ranked(means.of_these(competing), METRICS[metric].higher_is_better)
     standings = {one.entry: one for one in placed}

@@ -12,7 +12,9 @@ from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.leaderboards.board.content import Board, Row, TaskBoard
 from lm_eval_rag.leaderboards.board.entries import Entry
+from lm_eval_rag.leaderboards.board.families import family_of
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key
+from lm_eval_rag.leaderboards.submissions.tiers import SELF_REPORTED
 
 TEXT = 300  # characters of an answer that is shown
 COSTS = ("tokens", "seconds", "cost")
@@ -51,18 +53,19 @@ def rows_of(board: Board, task: TaskBoard) -> list[dict[str, Any]]:
 
 def _row(board: Board, task: TaskBoard, row: Row, slices: list[str]) -> dict[str, Any]:
     entry = board.entries[row.slug] if row.slug else None
-    card = entry.card if entry else None
+    card = entry.card if entry else row.claim
     about = {
         "name": row.name,
         "slug": row.slug,
         "kind": row.kind,
         "team": card.team if card else "",
         "method": card.method if card else "",
-        "family": entry.family if entry else "",
+        "family": family_of(card.method) if card else "",
         "generator": (card.generator or "") if card else "",
         "parameters": card.parameters if card else None,
-        "retriever": (card.retriever or "") if card else "",
-        "tier": entry.tier if entry else "",
+        "retriever": (entry.card.retriever or "") if entry else "",
+        "tier": entry.tier if entry else SELF_REPORTED if row.claim else "",
+        "source": row.claim.source if row.claim else "",
         "scores": [ends(row.scores[name]) if name in row.scores else None for name in task.metrics],
         "rank": [row.standing.rank, row.standing.best, row.standing.worst] if row.standing else None,
         "cost": [short(row.cost[name]) if name in row.cost else None for name in COSTS],

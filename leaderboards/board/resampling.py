@@ -1,21 +1,22 @@
-"""Bootstrap of all entries of a task at once: every entry meets the same resamples of questions.
+"""Bootstrap intervals of all entries of a task at once: every entry meets the same resamples of questions.
 
-So differences of entries are differences of their columns, and a board of 500 entries draws no more than one of two.
+So a board of 500 entries draws no more than one of two. The intervals are those of
+:func:`lm_eval_rag.harness.report.stats.interval`, up to the chance of the draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_eval_rag.harness.report.clusters import Labels, clustered, numbered
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL, Interval
 
 Floats = NDArray[np.float64]
 Means = NDArray[np.float32]
 BLOCK = 1_000  # resamples whose counts are multiplied at once
-Labels = Sequence[Hashable]  # one label per question
 
 
 class Resamples:
@@ -33,9 +34,9 @@ class Resamples:
         self.n = n
         self.draws = draws
         self.clustered = bool(clusters)
-        self._keys = [_codes(labels) for labels in clusters] or [np.arange(n)]
+        self.keys = [_codes(labels) for labels in clusters] or [np.arange(n)]
         rng = np.random.default_rng(seed)
-        self._counts = [_counts(int(codes.max(initial=-1)) + 1, draws, rng) for codes in self._keys]
+        self._counts = [_counts(int(codes.max(initial=-1)) + 1, draws, rng) for codes in self.keys]
 
     def means(self, values: Floats) -> list[Means]:
         """For each key the means of the resamples.
@@ -49,7 +50,7 @@ class Resamples:
         known = ~np.isnan(values)
         return [
             _ratios(counts, _sums(codes, np.where(known, values, 0.0)), _sums(codes, _distinct(known)))
-            for codes, counts in zip(self._keys, self._counts, strict=True)
+            for codes, counts in zip(self.keys, self._counts, strict=True)
         ]
 
     def intervals(self, values: Floats) -> list[Interval]:
@@ -58,14 +59,31 @@ class Resamples:
         Args:
             values: As for :meth:`means`; every column has a value.
         """
-        sizes = (~np.isnan(values)).sum(axis=0)
+        averages, sizes = np.nanmean(values, axis=0), (~np.isnan(values)).sum(axis=0)
         flat = np.nanmax(values, axis=0) == np.nanmin(values, axis=0)
-        low, high = widest([ends(means) for means in self.means(values)])
-        averages = np.nanmean(values, axis=0)
+        by_key = []
+        for codes, means in zip(self.keys, self.means(values), strict=True):
+            low, high = ends(means)
+            if self.clustered:
+                factors = np.array([_factor(one, codes, own) for one, own in zip(values.T, means, strict=True)])
+                bounds = (0.0, 1.0) if np.nanmin(values) >= 0 and np.nanmax(values) <= 1 else (-np.inf, np.inf)
+                low = np.maximum(bounds[0], averages - factors * (averages - low))
+                high = np.minimum(bounds[1], averages + factors * (high - averages))
+            by_key.append((low, high))
+        low, high = widest(by_key)
         return [
-            Interval(float(mean), None, None, int(n)) if same else Interval(float(mean), float(a), float(b), int(n))
+            Interval(float(mean), None, None, int(n))
+            if same or not a < b
+            else Interval(float(mean), float(a), float(b), int(n))
             for mean, a, b, n, same in zip(averages, low, high, sizes, flat, strict=True)
         ]
+
+
+def _factor(values: Floats, codes: NDArray[np.int64], means: Means) -> float:
+    """By how much an interval of resampled clusters is widened where clusters are few or unequal."""
+    known = ~np.isnan(values)
+    one, spread = clustered(values[known], tuple(codes[known].tolist())), float(np.nanstd(means))
+    return one.reach(LEVEL) / spread if one is not None and spread else 0.0
 
 
 def ends(means: Means) -> tuple[Floats, Floats]:
@@ -91,8 +109,7 @@ def widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 def _codes(labels: Labels) -> NDArray[np.int64]:
-    places: dict[Hashable, int] = {}
-    return np.array([places.setdefault(label, len(places)) for label in labels], dtype=np.int64)
+    return numbered(tuple(labels))[0].astype(np.int64)
 
 
 def _counts(clusters: int, draws: int, rng: np.random.Generator) -> NDArray[np.uint8]:

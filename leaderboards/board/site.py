@@ -17,8 +17,10 @@ from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.report.cells import cell, p_value, signed
 from lm_eval_rag.leaderboards.board.content import Board
 from lm_eval_rag.leaderboards.board.entry_page import answers_page, entry_values
+from lm_eval_rag.leaderboards.board.families import family_of
 from lm_eval_rag.leaderboards.board.history import Version
 from lm_eval_rag.leaderboards.board.page_data import comparison_data, in_script, index_data, rows_of, script
+from lm_eval_rag.leaderboards.submissions.tiers import SELF_REPORTED
 
 SCRIPTS = ("board_elements.js", "board_table.js", "board_figures.js", "board_compare.js", "board.js")  # in this order
 SPACE = """---
@@ -84,10 +86,11 @@ def _csv(board: Board) -> str:
     for task in board.tasks:
         for row in task.rows:
             entry = board.entries[row.slug] if row.slug else None
-            card = entry.card if entry else None
+            card = entry.card if entry else row.claim
             said: list[Any] = [task.task, row.standing.rank if row.standing else None, row.name, row.kind]
-            said += [entry.tier, card.team, card.method, entry.family] if entry and card else [None] * 4
-            said += [card.generator, card.parameters, card.retriever] if card else [None] * 3
+            said += [entry.tier if entry else SELF_REPORTED] if card else [None]
+            said += [card.team, card.method, family_of(card.method)] if card else [None] * 3
+            said += [card.generator, card.parameters, entry.card.retriever if entry else None] if card else [None] * 3
             scores = [row.scores.get(name) for name in metrics]
             numbers = [end for one in scores for end in ((one.mean, one.low, one.high) if one else (None,) * 3)]
             writer.writerow([_cell(value) for value in said] + ["" if one is None else f"{one:.6g}" for one in numbers])

@@ -159,7 +159,7 @@ def test_a_group_is_the_mean_of_its_tasks_and_a_missing_task_is_missing(write, t
     whole, half = sorted(read_entries(tmp_path)[0], key=lambda one: one.slug, reverse=True)
     tables = {}
     for name, entries in (("t1", [whole, half]), ("t2", [whole])):
-        table, scores = overall.task_board(TASK, entries, [], 0)
+        table, scores = overall.task_board(TASK, entries, [], [], 0)
         tables[name] = (replace(table, task=name), scores)
     group = overall._group("both", *zip(*tables.values(), strict=True))
     rows = {row.name: row for row in group.rows}

@@ -6,10 +6,11 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest, t, ttest_rel
 
-from lm_eval_rag.harness.report.stats import interval, mcnemar
-from lm_eval_rag.leaderboards.board.ranking import Scores, mcnemar_of, ranked
+from lm_eval_rag.harness.report.stats import interval, mcnemar, paired
+from lm_eval_rag.leaderboards.board.pairwise import mcnemar_of
+from lm_eval_rag.leaderboards.board.ranking import Scores, ranked
 from lm_eval_rag.leaderboards.board.resampling import Resamples
 
 
@@ -17,11 +18,6 @@ def column(share, n=200, seed=0):
     values = np.zeros(n)
     values[np.random.default_rng(seed).permutation(n)[: round(share * n)]] = 1
     return values
-
-
-def scores_of(columns, clusters=(), **options):
-    n = len(next(iter(columns.values()), []))
-    return Scores.of(columns, Resamples(n, clusters, **options))
 
 
 def by_hand(scores):
@@ -52,34 +48,34 @@ def test_ranks_are_those_of_the_definition(seed):
     random = np.random.default_rng(seed)
     shares = random.choice([0.1, 0.3, 0.35, 0.4, 0.6, 0.9], size=random.integers(1, 8))
     columns = {f"e{i}": column(share, seed=10 * seed + i) for i, share in enumerate(shares)}
-    standings, pairs = ranked(scores_of(columns, draws=200))
+    standings, pairs = ranked(Scores.of(columns))
     assert {one.entry: (one.rank, one.best, one.worst) for one in standings} == by_hand(columns)
     assert len(pairs) == len(columns) * (len(columns) - 1) / 2
 
 
 def test_equal_entries_share_a_rank_and_order_does_not_matter():
     columns = {"b": column(0.5), "a": column(0.5), "c": column(0.05, seed=1)}
-    first, _ = ranked(scores_of(columns, draws=200))
-    second, _ = ranked(scores_of(dict(reversed(columns.items())), draws=200))
+    first, _ = ranked(Scores.of(columns))
+    second, _ = ranked(Scores.of(dict(reversed(columns.items()))))
     assert first == second
     assert [(one.entry, one.rank) for one in first] == [("a", 1), ("b", 1), ("c", 3)]
 
 
 def test_lower_may_be_better():
-    standings, _ = ranked(scores_of({"a": column(0.5), "b": column(0.05, seed=1)}, draws=200), higher_is_better=False)
+    standings, _ = ranked(Scores.of({"a": column(0.5), "b": column(0.05, seed=1)}), higher_is_better=False)
     assert [(one.entry, one.rank) for one in standings] == [("b", 1), ("a", 2)]
 
 
 def test_one_entry_none_and_other_questions():
-    assert [one.rank for one in ranked(scores_of({"a": column(0.5)}, draws=200))[0]] == [1]
-    assert ranked(scores_of({}, draws=200)) == ([], [])
+    assert [one.rank for one in ranked(Scores.of({"a": column(0.5)}))[0]] == [1]
+    assert ranked(Scores.of({})) == ([], [])
     with pytest.raises(ValueError, match="same questions"):
-        scores_of({"a": np.ones(2), "b": np.ones(3)}, draws=200)
+        Scores.of({"a": np.ones(2), "b": np.ones(3)})
 
 
 def test_mcnemar_of_many_pairs_is_that_of_each():
     pairs = [(0, 0), (1, 0), (0, 7), (12, 30), (300, 290), (3000, 2800)]
-    p_values = mcnemar_of(*(np.array(one, dtype=float) for one in zip(*pairs, strict=True)))
+    p_values = mcnemar_of(*(np.array(one) for one in zip(*pairs, strict=True)))
     assert p_values == pytest.approx([mcnemar(*pair) for pair in pairs], rel=1e-9)
 
 
@@ -100,31 +96,49 @@ def test_intervals_leave_out_questions_without_a_score():
     assert one.high - one.low == pytest.approx(2 * spread, rel=0.1)
 
 
-def test_clusters_widen_intervals_and_tests_and_the_widest_key_counts():
-    """Fifty clusters of eight equal questions carry what fifty questions carry."""
-    small = {"a": column(0.7, 50, seed=1), "b": column(0.45, 50, seed=2)}
-    large = {name: np.repeat(values, 8) for name, values in small.items()}
-    by_topic = [str(i // 8) for i in range(400)]
-    narrow, wide, both = (scores_of(large, keys) for keys in ((), [by_topic], [[str(i) for i in range(400)], by_topic]))
-    few = scores_of(small)
-    width = lambda scores: scores.intervals()["a"].high - scores.intervals()["a"].low  # noqa: E731
-    assert width(wide) == pytest.approx(width(few), abs=0.025) and width(both) == pytest.approx(width(wide), abs=0.025)
-    assert width(narrow) < 0.5 * width(wide)
-    (difference,) = wide.differences("a", ["b"])
-    apart = small["a"] - small["b"]
-    error = apart.std() / np.sqrt(50)
-    assert difference.test == "bootstrap" and narrow.differences("a", ["b"])[0].test == "mcnemar"
-    assert difference.p == pytest.approx(2 * norm.sf(apart.mean() / error), rel=0.2)
-    assert difference.interval.high - difference.interval.low == pytest.approx(2 * 1.96 * error, rel=0.05)
+def test_clustered_intervals_and_tests_are_those_of_the_report():
+    """With two keys, of which the second has few clusters."""
+    random = np.random.default_rng(5)
+    topics = random.integers(0, 12, 300)
+    subjects = [f"s{i // 3}" for i in range(300)]
+    ease = random.random(12)[topics]
+    columns = {name: (random.random(300) < share * ease).astype(float) for name, share in (("a", 0.9), ("b", 0.6))}
+    clusters = [subjects, list(topics)]
+    ours = Resamples(300, clusters).intervals(np.column_stack(list(columns.values())))
+    for one, values in zip(ours, columns.values(), strict=True):
+        theirs = interval(values, clusters=clusters)
+        assert (one.mean, one.low, one.high) == pytest.approx((theirs.mean, theirs.low, theirs.high), abs=0.012)
+        plain = interval(values)
+        assert one.high - one.low > 1.2 * (plain.high - plain.low)
+    keys = [[str(one) for one in labels] for labels in clusters]
+    (difference,), theirs = Scores.of(columns, keys).differences("a", ["b"]), paired(*columns.values(), clusters=keys)
+    assert difference.test == theirs.test and difference.p == pytest.approx(theirs.p, rel=1e-6)
+    assert difference.interval.mean == pytest.approx(theirs.interval.mean)
+    ends = (difference.interval.low, difference.interval.high)
+    assert ends == pytest.approx((theirs.interval.low, theirs.interval.high), abs=0.02)
+
+
+def test_scores_between_0_and_1_are_compared_by_students_t():
+    columns = {name: np.random.default_rng(i).random(50) + 0.1 * i for i, name in enumerate("ab")}
+    (one,), theirs = Scores.of(columns).differences("a", ["b"]), ttest_rel(columns["a"], columns["b"])
+    assert one.p == pytest.approx(theirs.pvalue)
+    ends = theirs.confidence_interval(0.95)
+    assert (one.interval.low, one.interval.high) == pytest.approx((ends.low, ends.high), rel=0.01)
+    (same,) = Scores.of({"a": columns["a"], "b": columns["a"]}).differences("a", ["b"])
+    assert same.p == 1 and same.interval.low is None
 
 
 def test_the_overall_mean_weighs_tasks_equally_and_leaves_out_who_lacks_one():
-    tasks = [scores_of({"a": column(0.5), "b": column(0.1)}), scores_of({"a": column(0.9, n=50)}, seed=1)]
-    means = Scores.mean_of(tasks)
-    result = means.intervals()
-    assert set(result) == {"a"}
-    assert result["a"].mean == pytest.approx(0.7) and result["a"].n == 250
-    spread = 1.96 * np.sqrt((0.25 / 200 + 0.09 / 50) / 4)
-    assert result["a"].low == pytest.approx(0.7 - spread, abs=0.01)
-    assert result["a"].high == pytest.approx(0.7 + spread, abs=0.01)
-    assert Scores.mean_of([]).intervals() == {}
+    first = {"a": column(0.5), "b": column(0.1), "c": column(0.4, seed=1)}
+    second = {"a": column(0.9, n=50), "c": column(0.7, n=50, seed=2)}
+    scores = Scores.mean_of([Scores.of(first), Scores.of(second)])
+    assert scores.averages == pytest.approx({"a": 0.7, "c": 0.55})
+    (difference,) = scores.differences("a", ["c"])
+    errors = [np.std(one["a"] - one["c"], ddof=1) / np.sqrt(len(one["a"])) for one in (first, second)]
+    error = np.hypot(*errors) / 2
+    freedom = (errors[0] ** 2 + errors[1] ** 2) ** 2 / (errors[0] ** 4 / 199 + errors[1] ** 4 / 49)
+    assert difference.interval.mean == pytest.approx(0.15) and difference.interval.n == 250
+    assert difference.p == pytest.approx(2 * t.sf(0.15 / error, freedom))
+    standings, _ = ranked(scores)
+    assert [one.entry for one in standings] == ["a", "c"]
+    assert Scores.mean_of([]).averages == {}
