@@ -38,17 +38,18 @@ async function draw() {
   comparison = drawComparison(task);
 }
 
-// After the table is painted: the figures are below it.
+// After the table is painted, and once while somebody types: the figures are below it.
 let waiting = 0;
 function drawFigures() {
-  cancelAnimationFrame(waiting);
-  waiting = requestAnimationFrame(() => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
     const rows = currentRows().filter(isShown);
+    byId("figures").hidden = false; // a figure is as wide as its place
     drawFront(currentTask(), rows);
     drawCoverage(rows);
     drawHeat(currentTask(), rows);
     byId("figures").hidden = ["front", "coverage"].every((id) => byId(id).parentElement.hidden);
-  });
+  }, 120);
 }
 
 for (const key of ["task", "family", "size", "tier", "search"]) {
@@ -60,4 +61,5 @@ let width = innerWidth;
 window.onresize = () => { if (innerWidth !== width) { width = innerWidth; drawFigures(); } };
 window.onhashchange = () => { readAddress(); draw(); };
 readAddress();
-draw().then(() => comparison).then(() => { if (state.compare.length === 2) byId("comparison").scrollIntoView(); });
+const start = () => draw().then(() => comparison).then(() => { if (state.compare.length === 2) byId("comparison").scrollIntoView(); });
+requestAnimationFrame(() => setTimeout(start)); // the head of the page is painted first

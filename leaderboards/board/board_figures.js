@@ -3,6 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 46, right: 14, top: 26, bottom: 44 };
 const HEAT_ROWS = 30;
+const LABELS = 40; // points whose labels look for room
+const ruler = document.createElement("canvas").getContext("2d"); // measures text without a layout of the page
+ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
 function node(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -41,16 +44,14 @@ function drawPoints(figure, points) {
     figure.svg.append(dot);
     figure.taken.push({ x: point.x - 6, y: point.y - 6, width: 12, height: 12 });
   }
-  for (const point of [...points].sort((a, b) => b.weight - a.weight)) {
-    const label = node("text", { class: point.grey ? "" : "label", x: 0, y: 0 }, shortName(point.name, figure.width < 420 ? 20 : 28));
-    figure.svg.append(label);
-    const width = label.getComputedTextLength();
+  for (const point of [...points].sort((a, b) => b.weight - a.weight).slice(0, LABELS)) {
+    const name = shortName(point.name, figure.width < 420 ? 20 : 28);
+    const width = ruler.measureText(name).width + 2;
     const room = [[9, 4], [-9 - width, 4], [-width / 2, -10], [-width / 2, 20], [7, -8], [-7 - width, -8], [7, 17], [-7 - width, 17]]
       .map(([dx, dy]) => ({ x: point.x + dx, y: point.y + dy - 11, width, height: 14 }))
       .find((box) => box.x > MARGIN.left && box.x + width < figure.width && box.y > 16 && box.y + 14 < figure.height - MARGIN.bottom + 4 && !figure.taken.some((other) => overlaps(box, other)));
-    if (!room) { label.remove(); continue; }
-    label.setAttribute("x", room.x);
-    label.setAttribute("y", room.y + 11);
+    if (!room) continue;
+    figure.svg.append(node("text", { class: point.grey ? "" : "label", x: room.x, y: room.y + 11 }, name));
     figure.taken.push(room);
   }
 }
