@@ -40,6 +40,8 @@ def build(
     against: str | None = None,
     metrics: Sequence[str] = (),
     weights: Weights | None = None,
+    clustered: bool = True,
+    apart: bool = False,
 ) -> list[TaskReport]:
     """One report per task, in the order of the runs.
 
@@ -52,6 +54,8 @@ def build(
         metrics: The only metrics of the report, in this order; () for all, with those that the task declares as its
             headline in slices and differences.
         weights: Weights of groups of questions, for weighted means.
+        clustered: Whether intervals and tests are clustered by the keys that a task declares.
+        apart: Whether runs of different versions of a task get reports of their own, instead of being refused.
 
     Raises:
         UserError: No question has the key ``by``, runs of one task have different questions under the same id or
@@ -69,12 +73,13 @@ def build(
     for metric in metrics:
         if metric not in known:
             raise unknown("metric", metric, known)
-    tasks: dict[str, list[TaskRun]] = {}
+    tasks: dict[tuple[str, str], list[TaskRun]] = {}
     for run in runs:
-        tasks.setdefault(run.task, []).append(run)
+        tasks.setdefault((run.task, run.version if apart else ""), []).append(run)
     rows = tuple(published)
-    options = ReportOptions(by, seed, against, tuple(metrics), weights)
-    reports = [_task_report(task, members, options, rows) for task, members in tasks.items()]
+    options = ReportOptions(by, seed, against, tuple(metrics), weights, clustered)
+    reports = [_task_report(task, members, options, rows) for (task, _), members in tasks.items()]
+    reports = [_named_apart(report, reports) for report in reports]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
         replace(report, comparisons=tuple(replace(c, p_holm=next(adjusted)) for c in report.comparisons))
@@ -82,10 +87,18 @@ def build(
     ]
 
 
+def _named_apart(report: TaskReport, reports: Sequence[TaskReport]) -> TaskReport:
+    """A report whose task has others, of other versions, is named ``TASK@VERSION``."""
+    alone = sum(other.task == report.task for other in reports) == 1
+    return report if alone else replace(report, task=f"{report.task}@{report.runs[0].version}")
+
+
 def _task_report(
     task: str, runs: Sequence[TaskRun], options: ReportOptions, published: Sequence[PublishedRow]
 ) -> TaskReport:
     _check_same_questions(runs)
+    declared = next((run.clusters for run in runs if run.clusters), ())  # runs from before a task declared its keys
+    options = replace(options, clusters=declared if options.clustered else ())
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
@@ -106,6 +119,7 @@ def _task_report(
             if row.task == task and row.ours in methods and row.counterpart in (options.metrics or METRICS)
         ),
         against=next((run.label for run in runs if run.label == options.against), ""),
+        clusters=options.clusters,
     )
 
 
@@ -119,7 +133,9 @@ def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Co
             ours, theirs = second.scores.get(metric, {}), first.scores[metric]
             shared = [id_ for id_ in theirs if id_ in ours]
             if shared:
-                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=options.seed)
+                labels = options.labels(first, shared)
+                columns = [ours[i] for i in shared], [theirs[i] for i in shared]
+                difference = paired(*columns, seed=options.seed, clusters=labels)
                 yield Comparison(first.label, second.label, metric, difference)
 
 
@@ -129,7 +145,7 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
         if run.version != runs[0].version:
             raise UserError(
                 f"{run.task}: {runs[0].label} ran version {runs[0].version}, {run.label} version {run.version}. "
-                "Compare runs of one version of a task."
+                "Their questions differ: give runs of one version, or show them apart (--apart)."
             )
         for id_, sample in run.questions.items():
             content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}

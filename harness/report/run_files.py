@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_keys
 
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
@@ -63,10 +64,19 @@ class TaskRun:
         return str(self.results["config"].get("model"))
 
     @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the task's configuration says of it."""
+        return self.results["configs"].get(self.task, {}).get("metadata") or {}
+
+    @property
     def headline(self) -> tuple[str, ...]:
         """The metrics that the task declares as its headline; () if it declares none."""
-        metadata = self.results["configs"].get(self.task, {}).get("metadata") or {}
-        return tuple(metadata.get("headline") or ())
+        return tuple(self.metadata.get("headline") or ())
+
+    @property
+    def clusters(self) -> Keys:
+        """The fields by which the task's questions are clustered; () if it declares none."""
+        return cluster_keys(self.metadata)
 
     @property
     def arguments(self) -> Mapping[str, str]:
@@ -212,7 +222,7 @@ def _arguments_text(config: Mapping[str, Any]) -> str:
 
 
 def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Results file -> a short unique name: the model, and the arguments in which its runs differ."""
+    """Results file -> a short unique name: its own, or the model and the arguments in which its runs differ."""
     files = {str(config["path"]): config for config in configs}
     labels: dict[str, str] = {}
     for path, config in files.items():
@@ -220,9 +230,8 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         others = [arguments_of(c) for c in files.values() if c.get("model") == config.get("model")]
         keys = sorted({k for o in others for k in o})
         telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
-        label = " ".join(
-            [str(config.get("model")), *(f"{key}={arguments[key]}" for key in telling if key in arguments)]
-        )
+        words = [str(config.get("model")), *(f"{key}={arguments[key]}" for key in telling if key in arguments)]
+        label = str(config.get("run_name") or " ".join(words))
         taken = sum(other == label or other.startswith(f"{label} #") for other in labels.values())
         labels[path] = f"{label} #{taken + 1}" if taken else label
     return labels

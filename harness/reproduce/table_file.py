@@ -11,13 +11,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import cache
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.report.run_report import HEADLINE
-from lm_eval_rag.harness.reproduce.table_spec import Claim, Plot, Row, Table, Values, fill
+from lm_eval_rag.harness.reproduce.table_spec import OF, Claim, Plot, Row, Table, Values, fill
 
 Part = TypeVar("Part")
 SEED = "seed"  # rows that differ only in this are one line
@@ -138,13 +139,21 @@ def _checked(kind: type[Part], values: Values, where: str) -> Part:
 
 def _build(kind: type[Part], values: Values, where: str) -> Part:
     """The dataclass ``kind`` with these values; lists become tuples."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return _adapter(kind).validate_python(values)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise UserError(f"{where}: {wrong}.") from None
+
+
+@cache
+def _adapter(kind: type[Any]) -> Any:
+    """What checks a dataclass; it takes pydantic some milliseconds to make."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _check_keys(kind: str, names: Iterable[str], allowed: Iterable[str]) -> None:
@@ -160,6 +169,8 @@ def _check_names(table: Table) -> None:
     lines = table.lines()
     for claim in table.claims:
         for name in chain(claim.better, claim.worse, *claim.controls.values(), *claim.bounds.values()):
+            if claim.of not in OF:
+                raise unknown(f"'of' in the claim {claim.text!r}:", claim.of, OF)
             if name not in lines:
                 raise unknown(f"row in the claim {claim.text!r}:", name, lines)
     for plot in table.plots:

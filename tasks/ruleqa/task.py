@@ -6,6 +6,8 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.task import RagTask
+from lm_eval_rag.tasks.ruleqa.natural import NATURAL, worded
+from lm_eval_rag.tasks.ruleqa.specs import spec_of
 
 VARIANTS = {"_hard": "in_hard", "_dense": "in_dense"}  # suffix of a task's name -> column of its questions
 COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", "corpus"]
@@ -13,9 +15,9 @@ SLICES = ("rule_confidence", "subject_documents", "change", "seen")  # in a docu
 
 
 class RuleQATask(RagTask):
-    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names.
-
-    ``_dense`` has all questions of the test part whose subject has more than 10 documents.
+    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names,
+    ``_natural`` questions in English. ``_dense`` has all questions of the test part whose subject has more than 10
+    documents.
 
     The task's name selects the set. A user's YAML that includes one of ours may set ``dataset_kwargs`` to the arguments
     of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid``, ``seed: 1``, ``inverse: true``), or to a
@@ -23,11 +25,16 @@ class RuleQATask(RagTask):
     ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
 
+    clusters = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation
+
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
-        task = str(self.config.task)
+        name = str(self.config.task)
+        task = name.removesuffix(NATURAL)
         suffix = next((suffix for suffix in VARIANTS if task.endswith(suffix)), "")
         corpus = self._corpus(task.removesuffix(suffix), dict(dataset_kwargs or {}))
+        if name.endswith(NATURAL):
+            corpus = worded(name, spec_of(task).graph, corpus)
         self.dataset = questions_of(corpus, VARIANTS.get(suffix, "in_main"))
 
     def _corpus(self, task: str, options: dict[str, Any]) -> str:

@@ -11,12 +11,14 @@ import pytest
 import yaml
 
 from lm_eval_rag.tasks.ruleqa.build import VERSION, build
+from lm_eval_rag.tasks.ruleqa.task import RuleQATask
 
 FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
 LETTERS = "iywfn"
 NAMES = {
     *(f"ruleqa_{letter}" for letter in LETTERS),
     *(f"ruleqa_{letter}_fresh" for letter in LETTERS),
+    *(f"ruleqa_{letter}_natural" for letter in LETTERS),
     *(f"ruleqa_{letter}_hard" for letter in "ifn"),
     "ruleqa_n_dense",
 }
@@ -30,9 +32,11 @@ def manager() -> Any:
 
 
 def test_all_names_are_there(manager: Any) -> None:
-    assert set(manager.all_tasks) == {*NAMES, "ruleqa"}
-    assert manager.all_groups == ["ruleqa"]
+    assert set(manager.all_tasks) == {*NAMES, "ruleqa", "ruleqa_natural"}
+    assert sorted(manager.all_groups) == ["ruleqa", "ruleqa_natural"]
     assert yaml.safe_load((FOLDER / "ruleqa.yaml").read_text())["task"] == [f"ruleqa_{letter}" for letter in LETTERS]
+    natural = yaml.safe_load((FOLDER / "ruleqa_natural.yaml").read_text())["task"]
+    assert natural == [f"ruleqa_{letter}_natural" for letter in LETTERS]
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -93,3 +97,7 @@ def test_another_corpus_by_dataset_kwargs(mirror: Path | None, tmp_path: Path, l
     ids = [task.test_docs()[0]["corpus"] for task in (task, loaded["ruleqa_i"])]
     assert ids[0] != ids[1]
     assert len(task.test_docs()) == 1559
+
+
+def test_questions_are_clustered_by_subject_and_by_relation() -> None:
+    assert RuleQATask.clusters == (("subject",), ("relation",))
