@@ -103,30 +103,32 @@ def mode_of_relation(one: Audited) -> pl.Series:
 
 
 def mode_of_subject(one: Audited) -> pl.Series:
-    """The subject's most frequent object, by any relation; else the relation's."""
+    """The subject's most frequent object, by any relation."""
     table = most_frequent(one.corpus, ["subject"])
-    found = one.questions.join(table, on="subject", how="left", maintain_order="left")["prediction"]
-    return found.zip_with(found.is_not_null(), mode_of_relation(one))
+    return one.questions.join(table, on="subject", how="left", maintain_order="left")["prediction"]
 
 
 def last_object(one: Audited) -> pl.Series:
-    """The object of the last fact of (subject, relation), ties by frequency; else the relation's most frequent."""
+    """The object of the last fact of (subject, relation), ties by frequency, then by name."""
     key = ["subject", "relation"]
     counts = one.corpus.group_by(*TRIPLE).agg(pl.len(), pl.col("time").max())
     ordered = counts.sort("time", "len", "object", descending=[True, True, False], nulls_last=True)
     table = ordered.group_by(key, maintain_order=True).agg(FIRST)
-    found = one.questions.join(table, on=key, how="left", maintain_order="left")["prediction"]
-    return found.zip_with(found.is_not_null(), mode_of_relation(one))
+    return one.questions.join(table, on=key, how="left", maintain_order="left")["prediction"]
 
 
 def link_vote(one: Audited) -> pl.Series:
-    """The entity most often linked to the subject that is an object of the relation; else the relation's mode."""
+    """The entity most often linked to the subject that is an object of the relation; else the relation's mode.
+
+    Ties go to the more frequent object of the relation, then by name.
+    """
     links = pl.concat([one.corpus.select("subject", "object"), turned(one.corpus).select("subject", "object")])
     asked = one.questions.select("id", "subject", "relation")
     sizes = links.join(asked, on="subject", how="semi").group_by("subject", "object").len()
-    ranged = one.facts.select("relation", "object").unique()
-    votes = asked.join(sizes, on="subject").join(ranged, on=["relation", "object"], how="semi")
-    table = votes.sort("len", "object", descending=[True, False]).group_by("id", maintain_order=True).agg(FIRST)
+    ranged = one.corpus.group_by("relation", "object").agg(frequency=pl.len())
+    votes = asked.join(sizes, on="subject").join(ranged, on=["relation", "object"])
+    ordered = votes.sort("len", "frequency", "object", descending=[True, True, False])
+    table = ordered.group_by("id", maintain_order=True).agg(FIRST)
     found = one.questions.join(table, on="id", how="left", maintain_order="left")["prediction"]
     return found.zip_with(found.is_not_null(), mode_of_relation(one))
 
