@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lm_eval_rag.harness.common.loading import Loaded
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
 
@@ -196,7 +197,7 @@ class Classify:
 class System:
     """A system of the user's, as the parameters of the method ``external`` describe it."""
 
-    function: str | None = None
+    function: str | Loaded | None = None
     url: str | None = None
     model: str = ""
     key_env: str | None = None

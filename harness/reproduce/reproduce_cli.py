@@ -55,7 +55,8 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     options = _parser(tables).parse_args(argv)
     table, numbers = find_table(options.table, tables), read_published(published)
     check_table(table, numbers)
-    rows = chosen(table, options.only, trained=not options.without_training)
+    everything = options.dry_run and not (options.only or options.without_training)  # also rows that do not run here
+    rows = table.rows if everything else chosen(table, options.only, trained=not options.without_training)
     limit = None if options.limit is None else at_least("--limit", options.limit)
     out = options.out or Path("reproduced") / table.name
     runner = Runner(out, Trainer(build), limit, table.share_calls)
@@ -153,7 +154,9 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
     parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
-    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the commands of all rows, or of those of --only, and run nothing"
+    )
     return parser
 
 

@@ -50,6 +50,7 @@ class Row:
         differs: How the row departs from the setting of its published numbers, so that it cannot check them; "" if it
             does not.
         needs: What the row needs beyond the install, such as a GPU; such a row is run only when it is named.
+        before: Commands to run before it, such as a download; they are printed with its command, and not run.
         published: What identifies its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``;
             ``table`` and ``task`` where they are not those of the page and the run.
         series: Name of the curve that it is a point of, or "".
@@ -75,6 +76,7 @@ class Row:
     chat: bool = False
     differs: str = ""
     needs: str = ""
+    before: tuple[str, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     series: str = ""
     x: float | None = None
