@@ -4,7 +4,7 @@
     python scripts/bench_crag_scale.py --questions 2706            # as many as the benchmark has
 
 Each size is built from its own file and run by ``lm_eval`` with ``crag_hybrid``, in processes of their own. The copies
-of a page differ in a comment, so that each is stored, read and searched as a page of its own. The generator is lm_eval's
+of a page differ in a comment, so that each is stored, read and searched as its own page. The generator is lm_eval's
 ``dummy``, which replies at once, so this is the cost of all that is not generation. The mirror's records have 5 pages
 each, in task 3 too; ``--pages 50`` gives each question the pages of all ten, which is the real number. The start of the
 two programs is in every line: compare two sizes for the cost of one more question.
