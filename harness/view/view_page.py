@@ -24,7 +24,7 @@ from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.run_report import HEADLINE
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.view.view_chunks import Chunk, chunks, line_of, pack
-from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, whole
+from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, slice_keys, whole
 
 SIGNIFICANT = 0.05
 SCRIPTS = ("view_filters.js", "view_question.js", "view.js")  # one script, in this order
@@ -85,6 +85,7 @@ def _data(runs: Sequence[TaskRun]) -> tuple[dict[str, Any], list[Chunk]]:
     tasks = [[view for view in views if view.run.task == task] for task in dict.fromkeys(run.task for run in runs)]
     questions = [(own, id_) for own in tasks for id_ in question_ids(own)]
     metrics = outcome_metrics(runs)
+    keys = {own[0].run.task: slice_keys(own) for own in tasks}
     with Meter("page", len(questions), "questions") as meter:
         packed = list(chunks(_counted((whole(own, id_) for own, id_ in questions), meter)))
     index = {
@@ -92,7 +93,7 @@ def _data(runs: Sequence[TaskRun]) -> tuple[dict[str, Any], list[Chunk]]:
         "traced": [any(view.steps for view in views if view.run.label == label) for label in labels],
         "metrics": [{"name": name, "higher": _higher(name)} for name in metrics],
         "chunks": [chunk.lines for chunk in packed],
-        "rows": [row(own, id_, metrics) for own, id_ in questions],
+        "rows": [row(own, id_, metrics, keys[own[0].run.task]) for own, id_ in questions],
     }
     return index, packed
 
