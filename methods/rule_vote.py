@@ -67,7 +67,7 @@ def _facts(query: Query, found: tuple[Passage, ...]) -> list[tuple[str, str, str
     The subject is the longest name of a retrieved subject that stands in the question: names lie inside other names.
     """
     facts = [(*passage.fact, passage.time) for passage in found if passage.fact]
-    text = f" {query.text} "
+    text = f" {query.text.removesuffix('?')} "
     names = {name for name in {subject for subject, *_ in facts} if f" {name} " in text}
     about = max(sorted(names), key=len, default=None)
     return [(relation, answer, time) for subject, relation, answer, time in facts if subject == about]

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import check_tag  # noqa: E402
+import workflows  # noqa: E402
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
@@ -68,6 +69,16 @@ def test_the_workflows_of_the_board_run_nothing_of_a_pull_request() -> None:
     assert second["permissions"] == {"actions": "read", "pull-requests": "write"}
     assert not any("run" in step or "checkout" in step["uses"] for step in steps(second))
     assert not any("${{" in step["with"].get("script", "") for step in steps(second))
+
+
+def test_the_first_checker_that_can_be_had_checks_every_workflow(tmp_path: Path) -> None:
+    for name in ("a.yml", "b.yml", "c.txt"):
+        (tmp_path / name).write_text("on: push\n", encoding="utf-8")
+    counting = [sys.executable, "-c", "import sys; sys.exit(len(sys.argv) - 1)"]
+    assert workflows.main([lambda: None, lambda: counting, lambda: ["never"]], tmp_path) == 2
+    assert workflows.main([lambda: None], tmp_path) == 2, "none can be had"
+    (tmp_path / "a.yml").unlink()
+    assert workflows.main([lambda: counting], tmp_path) == 1
 
 
 def test_tests_run_on_every_python_that_is_declared() -> None:

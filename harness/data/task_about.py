@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lm_eval_rag.harness.data.sources import Source
 
@@ -33,6 +34,8 @@ class TaskAbout:
         options: What ``--metadata`` may say, by name.
         departures: How it differs from its source, one sentence or more each.
         files: The upstream files that its default corpus and questions are built from.
+        facts: Title -> text: how many questions, over which passages, which slices, what gold answers and passages are.
+        form: A document of the task with made-up content, where its own may not be shown; {} where they may.
     """
 
     summary: str
@@ -40,3 +43,5 @@ class TaskAbout:
     options: Mapping[str, TaskOption] = field(default_factory=dict)
     departures: tuple[str, ...] = ()
     files: tuple[Source, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, Any] = field(default_factory=dict)

@@ -17,11 +17,18 @@ from lm_eval_rag.harness.report.stats import holm, paired
 from lm_eval_rag.harness.scoring import METRICS
 
 SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
-    *("slice", "popularity", "relation"),
+    *("slice", "change", "rule_confidence", "subject_documents", "seen", "popularity", "relation"),
     *("domain", "question_type", "static_or_dynamic", "split"),
 )
+ALSO = {"slice": "change"}  # key of the slices -> a second key that is shown with it, where documents have it
 ORDER = {  # of the slices' values; other values are sorted by size
-    name: i for i, name in enumerate(("direct", "rule_required", "unreachable", "head", "torso", "tail"))
+    name: i
+    for i, name in enumerate(
+        (
+            *("direct", "reverse", "rule_required", "other_link", "nowhere", "unreachable", "stable", "changed"),
+            *("below 0.1", "0.1 to 0.5", "above 0.5", "head", "torso", "tail"),
+        )
+    )
 }
 
 
@@ -33,6 +40,7 @@ def build(
     against: str | None = None,
     metrics: Sequence[str] = (),
     weights: Weights | None = None,
+    clustered: bool = True,
 ) -> list[TaskReport]:
     """One report per task, in the order of the runs.
 
@@ -45,6 +53,7 @@ def build(
         metrics: The only metrics of the report, in this order; () for all, with those that the task declares as its
             headline in slices and differences.
         weights: Weights of groups of questions, for weighted means.
+        clustered: Whether intervals and tests are clustered by the keys that a task declares.
 
     Raises:
         UserError: No question has the key ``by``, runs of one task have different questions under the same id or
@@ -66,7 +75,7 @@ def build(
     for run in runs:
         tasks.setdefault(run.task, []).append(run)
     rows = tuple(published)
-    options = ReportOptions(by, seed, against, tuple(metrics), weights)
+    options = ReportOptions(by, seed, against, tuple(metrics), weights, clustered)
     reports = [_task_report(task, members, options, rows) for task, members in tasks.items()]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
@@ -79,11 +88,14 @@ def _task_report(
     task: str, runs: Sequence[TaskRun], options: ReportOptions, published: Sequence[PublishedRow]
 ) -> TaskReport:
     _check_same_questions(runs)
+    declared = next((run.clusters for run in runs if run.clusters), ())  # runs from before a task declared its keys
+    options = replace(options, clusters=declared if options.clustered else ())
     docs = {id_: sample["doc"] for run in runs for id_, sample in run.questions.items()}
     groups: dict[str, set[str]] = {}
     for id_, doc in docs.items():
-        if doc.get(options.by) is not None:
-            groups.setdefault(str(doc[options.by]), set()).add(id_)
+        for key in (options.by, ALSO.get(options.by, "")):
+            if doc.get(key) is not None:
+                groups.setdefault(str(doc[key]), set()).add(id_)
     names = sorted(groups, key=lambda name: (ORDER.get(name, len(ORDER)), -len(groups[name]), name))
     methods = {run.model for run in runs}
     return TaskReport(
@@ -98,6 +110,7 @@ def _task_report(
             if row.task == task and row.ours in methods and row.counterpart in (options.metrics or METRICS)
         ),
         against=next((run.label for run in runs if run.label == options.against), ""),
+        clusters=options.clusters,
     )
 
 
@@ -111,7 +124,9 @@ def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Co
             ours, theirs = second.scores.get(metric, {}), first.scores[metric]
             shared = [id_ for id_ in theirs if id_ in ours]
             if shared:
-                difference = paired([ours[i] for i in shared], [theirs[i] for i in shared], seed=options.seed)
+                labels = options.labels(first, shared)
+                columns = [ours[i] for i in shared], [theirs[i] for i in shared]
+                difference = paired(*columns, seed=options.seed, clusters=labels)
                 yield Comparison(first.label, second.label, metric, difference)
 
 

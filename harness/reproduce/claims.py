@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval_rag.harness.report.stats import Difference, holm, paired
-from lm_eval_rag.harness.reproduce.row_results import Result, Results
+from lm_eval_rag.harness.reproduce.row_results import Result, Results, clusters_of
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 
 HOLDS, FAILS, UNCLEAR = VERDICTS = ("holds", "does not hold", "not significant")
@@ -116,7 +116,8 @@ def _tests(claim: Claim, lines: Mapping[str, tuple[Row, ...]], results: Results)
                 theirs = line_scores(names, lines, results, task, metric, claim)
                 shared = [id_ for id_ in ours if id_ in theirs]
                 if shared:
-                    difference = paired([ours[i] for i in shared], [theirs[i] for i in shared])
+                    columns = [ours[i] for i in shared], [theirs[i] for i in shared]
+                    difference = paired(*columns, clusters=clusters_of(results, task, shared))
                     comparisons.append(Comparison(against, difference))
             if comparisons and comparisons[0].against == BASELINE:
                 compared = {one.against for one in comparisons}

@@ -17,8 +17,10 @@ from lm_eval_rag.harness.reproduce.verdicts import WIDEST, Compared
 HOW = (
     f"Scores are means over questions, in percent, with a 95 % bootstrap interval over questions ({DRAWS:,} draws). "
     "Where a line has several seeds, its score is the mean over them; page.json has each seed's mean. Differences are "
-    "paired on the same questions. The test is exact McNemar for 0/1 scores, else paired bootstrap, with Holm's "
-    f"correction over all tests of the page. {HOLDS}: the difference and its interval are above 0, and the corrected p "
+    "paired on the same questions. The test is exact McNemar for 0/1 scores, else paired bootstrap. For tasks under "
+    "Clusters, whole clusters are resampled, the interval is the widest of their keys, and p is the largest of "
+    "cluster-robust t tests. Holm's correction is over all tests of the page. "
+    f"{HOLDS}: the difference and its interval are above 0, and the corrected p "
     f"is below 0.05. {FAILS}: the same below 0. {UNCLEAR}: anything else; it does not mean that the lines are equally "
     "good."
 )

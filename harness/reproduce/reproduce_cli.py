@@ -17,6 +17,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.report.drawing import why_no_figures
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
+from lm_eval_rag.harness.report.report_cli import UNCLUSTERED_HELP
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
 from lm_eval_rag.harness.reproduce.figure_files import write_figures
@@ -63,7 +64,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         return 0
     output_folder(out)
     failed = run_rows(rows, runner)
-    text = write_page(table, numbers, runner, failed)
+    text = write_page(table, numbers, runner, failed, clustered=not options.unclustered)
     sys.stdout.write(f"{text}\n{out / 'page.html'}\n")
     return FAILED if failed else 0
 
@@ -112,10 +113,15 @@ def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
 
 
 def write_page(
-    table: Table, numbers: Sequence[PublishedRow], runner: Runner, failed: Mapping[str, str] | None = None
+    table: Table,
+    numbers: Sequence[PublishedRow],
+    runner: Runner,
+    failed: Mapping[str, str] | None = None,
+    *,
+    clustered: bool = True,
 ) -> str:
     """Write the page of everything that has been run so far into the runner's output folder; returns its text."""
-    results = Reader(table).read(runner, table.rows)
+    results = Reader(table, clustered).read(runner, table.rows)
     page = make_page(table, results, numbers, failed=failed, limit=runner.limit)
     runner.out.mkdir(parents=True, exist_ok=True)
     no_figures = why_no_figures()
@@ -139,6 +145,7 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
     parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
+    parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
     parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
     return parser
 

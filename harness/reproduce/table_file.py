@@ -11,6 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import cache
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,13 +139,21 @@ def _checked(kind: type[Part], values: Values, where: str) -> Part:
 
 def _build(kind: type[Part], values: Values, where: str) -> Part:
     """The dataclass ``kind`` with these values; lists become tuples."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return _adapter(kind).validate_python(values)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise UserError(f"{where}: {wrong}.") from None
+
+
+@cache
+def _adapter(kind: type[Any]) -> Any:
+    """What checks a dataclass; it takes pydantic some milliseconds to make."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _check_keys(kind: str, names: Iterable[str], allowed: Iterable[str]) -> None:

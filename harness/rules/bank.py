@@ -88,4 +88,4 @@ class RuleBank:
 
     @cached_property
     def _recogniser(self) -> Recogniser:
-        return Recogniser(self._corpus.entities, self._corpus.relations, self._corpus.wordings())
+        return Recogniser(self._corpus.entities, self._corpus.relations, self._corpus.wordings(), self._corpus.forms)

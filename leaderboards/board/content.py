@@ -19,7 +19,10 @@ from lm_eval_rag.leaderboards.submissions.form import Prediction
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "crag_hallucination", "crag_missing", "fever_score")
 BASELINE = "standard_rag"  # the method with which others of the same generator are compared
-SLICES = ("slice", "popularity", "question_type", "domain", "type")
+SLICES = (
+    *("slice", "change", "rule_confidence", "subject_documents", "seen"),
+    *("popularity", "question_type", "domain", "type"),
+)
 SMALL_SLICE = 10  # questions below which a slice is not shown
 CANARIES = ("abstains always", "most common gold answer")  # rows of no system, to read the others by
 
@@ -31,7 +34,7 @@ class Row:
     Args:
         name: Of the entry, the canary, or the published method.
         slug: Of an entry; "" for rows that are none.
-        kind: ``entry``, ``flagged``, ``canary`` or ``published``; only entries are ranked.
+        kind: ``entry``, ``flagged``, ``own corpus``, ``canary`` or ``published``; only entries are ranked.
         scores: Metric -> mean with interval.
         slices: Value of a slice -> mean of the task's main metric with interval.
         gains: What it is compared with -> paired difference of the main metric.
@@ -95,10 +98,7 @@ def board_of(entries: Sequence[Entry], refused: Sequence[Refused] = (), seed: in
 
 def main_metric(key: AnswerKey) -> str:
     """The metric by which a task is ranked."""
-    if getattr(key.task, "crag", False):
-        return "crag_score"
-    families = {doc.get("scoring") for doc in key.questions.values()}
-    return "fever_score" if families == {"fever"} else "em"
+    return key.main_metric
 
 
 def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow], seed: int) -> TaskBoard:
@@ -106,7 +106,8 @@ def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow]
     metric = main_metric(key)
     own = [entry for entry in entries if name in entry.tasks]
     values = {entry.slug: entry.tasks[name].scores[metric] for entry in own}
-    ranked_ones = {entry.slug: values[entry.slug] for entry in own if not entry.tasks[name].flags}
+    kinds = {entry.slug: _kind(entry, name) for entry in own}
+    ranked_ones = {entry.slug: values[entry.slug] for entry in own if kinds[entry.slug] == "entry"}
     placed, pairs = ranked(ranked_ones, METRICS[metric].higher_is_better, seed)
     standings = {one.entry: one for one in placed}
     canaries = {row: key.scores(predictions, {}) for row, predictions in canary_predictions(key).items()}
@@ -119,7 +120,7 @@ def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow]
             Row(
                 entry.card.name,
                 entry.slug,
-                "flagged" if result.flags else "entry",
+                kinds[entry.slug],
                 _intervals(result.scores, seed),
                 standings.get(entry.slug),
                 result.cost,
@@ -133,6 +134,11 @@ def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow]
     rows += _published_rows(name, published)
     shown = tuple(one for one in SHOWN if any(one in row.scores for row in rows))
     return TaskBoard(name, key.version, key.data, len(key.questions), metric, shown, tuple(rows), tuple(pairs))
+
+
+def _kind(entry: Entry, task: str) -> str:
+    """The kind of an entry's row: what is flagged or was answered over an own corpus is shown apart."""
+    return "flagged" if entry.tasks[task].flags else "own corpus" if entry.is_foreign(task) else "entry"
 
 
 def canary_predictions(key: AnswerKey) -> dict[str, dict[str, Prediction]]:
@@ -205,7 +211,7 @@ def _groups(entries: Sequence[Entry], tasks: Sequence[TaskBoard], seed: int) -> 
                 {
                     entry.slug: entry.tasks[task].scores[metric[task]]
                     for entry in entries
-                    if task in entry.tasks and not entry.tasks[task].flags
+                    if task in entry.tasks and _kind(entry, task) == "entry"
                 }
                 for task in members
             ]

@@ -13,9 +13,11 @@ from pathlib import Path
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, scorer_hash
+from lm_eval_rag.leaderboards.submissions.claims import read_claim
 from lm_eval_rag.leaderboards.submissions.form import CARD, Card, Prediction, slug_of
-from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
+from lm_eval_rag.leaderboards.submissions.reading import RefusedError, is_claim, read_submission
 from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike
+from lm_eval_rag.leaderboards.submissions.tiers import RE_SCORED, read_reruns, tier_of
 from lm_eval_rag.leaderboards.submissions.verifying import TaskScores, scored
 
 log = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ class Entry:
         slug: Its name in addresses, unique on the board.
         path: Its folder.
         predictions: Task -> question id -> prediction.
+        tier: ``re-scored`` or ``re-run`` (:mod:`lm_eval_rag.leaderboards.submissions.tiers`).
     """
 
     slug: str
@@ -37,6 +40,11 @@ class Entry:
     path: Path
     predictions: Mapping[str, Mapping[str, Prediction]]
     tasks: Mapping[str, TaskScores]
+    tier: str = RE_SCORED
+
+    def is_foreign(self, task: str) -> bool:
+        """Whether it answered a task over a corpus of its own: shown apart, and not ranked."""
+        return answer_key(task).sheet.is_foreign(self.card.tasks[task].corpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +65,17 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder. Give the folder that holds the folders of submissions.")
-    withdrawn = _withdrawn(folder / WITHDRAWN)
+    withdrawn, reruns = _withdrawn(folder / WITHDRAWN), read_reruns(folder)
     entries, refused, taken = [], [], dict[str, str]()
     for path in sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
         try:
             if path.name in withdrawn:
                 raise RefusedError(f"withdrawn: {withdrawn[path.name]}")
+            if is_claim(path):
+                read_claim(path)  # shown apart: claims_in
+                continue
             entry = _entry(path)
+            entry = replace(entry, tier=tier_of(path, list(entry.tasks), reruns))
             if entry.slug in taken:
                 raise RefusedError(f"The name is taken by {taken[entry.slug]}. Choose another --name.")
         except RefusedError as error:

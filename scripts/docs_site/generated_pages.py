@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ask_figures import figure
 from error_pages import errors_page
-from page_extras import example, measured
+from page_extras import card, examples
+from results_section import of_method, of_task
 
 from lm_eval_rag.describe.description import Argument, Description
 from lm_eval_rag.describe.metrics import metric, metric_names
@@ -34,11 +35,11 @@ def generated_pages(root: Path, figure: Figure = figure) -> dict[str, str]:
         root: The project's folder.
         figure: Makes the figure of a method; "" for none.
     """
-    pages = {f"methods/{name}.md": page(model(name), figure(name), measured(name, root)) for name in model_names()}
-    pages |= {
-        f"tasks/{name}.md": page(task(name), "", measured(name, root), example(name)) + sources(name)
-        for name in task_names()
+    pages = {
+        f"methods/{name}.md": page(model(name), figure(name), of_method(name, model(name).usage, root))
+        for name in model_names()
     }
+    pages |= {f"tasks/{name}.md": task_page(name, root) for name in task_names()}
     pages["methods/index.md"] = index(
         "Methods", "A method is a model of lm_eval: `--model NAME`.", map(model, model_names())
     )
@@ -55,6 +56,13 @@ def generated_pages(root: Path, figure: Figure = figure) -> dict[str, str]:
 def page(about: Description, figure: str = "", *extras: str) -> str:
     """A page of its own, with the extras that are not empty at its end."""
     return "\n\n".join([f"# {about.name}", *_body(about, 2, figure), *filter(None, extras)]) + "\n"
+
+
+def task_page(name: str, root: Path) -> str:
+    """The page of a task: its card, examples, baselines, arguments, files."""
+    about = task(name)
+    parts = (card(about), examples(name), of_task(name, about.usage, root))
+    return page(replace(about, sources=(), notes=()), "\n\n".join(filter(None, parts))) + sources(name)
 
 
 def sources(name: str) -> str:

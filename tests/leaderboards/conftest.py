@@ -31,3 +31,24 @@ def write(key, tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def run_of_vote(tmp_path_factory):
+    """A run of rule_vote on ruleqa_demo by lm_eval itself."""
+    from lm_eval import simple_evaluate
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
+    from lm_eval_rag import tasks
+    from lm_eval_rag._register import register
+
+    register()
+    folder = tmp_path_factory.mktemp("run")
+    manager = TaskManager(include_path=tasks.__path__[0], include_defaults=False)
+    results = simple_evaluate(model="rule_vote", model_args="journal=off", tasks=[TASK], task_manager=manager)
+    samples = results.pop("samples")
+    tracker = EvaluationTracker(output_path=str(folder))
+    tracker.save_results_aggregated(results=results, samples=samples)
+    tracker.save_results_samples(task_name=TASK, samples=samples[TASK])
+    return folder

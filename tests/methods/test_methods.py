@@ -12,7 +12,8 @@ from lm_eval_rag._register import method_of as method
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.parameters import check, defaults
-from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.core.types import Passage, Query, Rule
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.prompts import BARE, template
 from lm_eval_rag.methods.rule_vote import NO_FACTS
@@ -229,6 +230,15 @@ def test_rule_vote_follows_the_surest_rule_without_a_generator(queries, corpus):
     results = answer("rule_vote", queries, corpus, None, recency=0.0)
     assert [a.text for a, _ in results] == TOWNS
     assert all(trace.count("Generate") == 0 for _, trace in results)
+
+
+def test_rule_vote_knows_a_subject_at_the_end_of_an_english_question():
+    facts = [("Ada", "wed", "Bo"), ("Al", "wed", "Bea")]
+    passages = [Passage(fact[0], " ".join(fact), fact=fact) for fact in facts]
+    documents = Corpus.of(passages, [Rule("spouse", "wed", 3, 4, 0.75)])
+    asked = documents.worded("english", {"spouse": "Whose spouse is {subject}?"}, Path())
+    ((found, _),) = answer("rule_vote", [Query("q", "Whose spouse is Ada?")], asked, None)
+    assert found.text == "Bo" and [rule.body for rule in found.rules] == ["wed"]
 
 
 def test_rule_vote_abstains_without_evidence(corpus):

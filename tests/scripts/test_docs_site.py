@@ -13,7 +13,7 @@ from lm_eval_rag._register import MODELS
 from lm_eval_rag.describe.metrics import metric_names
 from lm_eval_rag.describe.models import model
 from lm_eval_rag.describe.retrievers import retriever_names
-from lm_eval_rag.describe.tasks import task, task_names
+from lm_eval_rag.describe.tasks import about_tasks, names_in_files, task, task_names
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "scripts" / "docs_site"))
 import ask_figures  # noqa: E402
 import error_pages  # noqa: E402
 import generated_pages  # noqa: E402
+import page_anchors  # noqa: E402
 import page_extras  # noqa: E402
 import page_links  # noqa: E402
 import site_nav  # noqa: E402
@@ -47,7 +48,7 @@ def test_every_entry_of_a_registry_has_its_page(pages: dict[str, str]) -> None:
         assert f"[{name}]({name}.md)" in pages["methods/index.md"]
     for name in task_names():
         text = pages[f"tasks/{name}.md"]
-        assert text.startswith(f"# {name}\n") and task(name).summary in text and "**Terms:**" in text
+        assert text.startswith(f"# {name}\n") and task(name).summary in text and "| terms |" in text
     assert {f"### {name}" for name in metric_names()} <= set(pages["metrics.md"].splitlines())
     assert {f"## {name}" for name in retriever_names()} <= set(pages["retrievers.md"].splitlines())
 
@@ -58,19 +59,58 @@ def test_papers_and_files_are_links(pages: dict[str, str]) -> None:
     assert "## Files" not in pages["tasks/ruleqa_demo.md"]
 
 
-def test_pages_lead_to_what_was_measured(pages: dict[str, str]) -> None:
+def test_pages_lead_to_what_results_says(pages: dict[str, str]) -> None:
     assert "[Exact match on RuleQA](../results.md#exact-match-on-ruleqa)" in pages["methods/rulerag_ft.md"]
-    assert "**Measured:**" not in pages["methods/rag.md"]
     headings = re.findall(r"^#{2,3} (.+)$", (ROOT / "RESULTS.md").read_text(encoding="utf-8"), re.MULTILINE)
-    anchors = {page_extras.anchor(heading) for heading in headings}
+    anchors = {page_anchors.anchor(heading) for heading in headings}
     linked = set(re.findall(r"\(\.\./results\.md#([^)]+)\)", "".join(pages.values())))
     assert len(anchors) == len(headings) and linked <= anchors
 
 
-def test_only_embedded_tasks_show_a_question(pages: dict[str, str]) -> None:
-    with_question = {path for path, text in pages.items() if "## A question" in text}
-    assert with_question == {"tasks/ruleqa_demo.md", "tasks/crag_demo.md", "tasks/reasoning_demo.md"}
-    assert '"answers": [' in pages["tasks/ruleqa_demo.md"]
+def test_every_page_has_what_was_measured_or_the_command_that_measures_it(pages: dict[str, str]) -> None:
+    for kind, title, names in (("methods", "Measured", list(MODELS)), ("tasks", "Baselines", task_names())):
+        for name in names:
+            section = pages[f"{kind}/{name}.md"].partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+            ours = section.partition("### Published")[0]
+            usage = (model(name) if kind == "methods" else task(name)).usage
+            assert ("| --- |" in ours) != ("None recorded." in ours and usage in ours), name
+    assert "### Published, not verified" in pages["methods/ircot.md"] and "| 50 % |" in pages["methods/ircot.md"]
+    assert "None recorded." in pages["tasks/bamboogle.md"] and "Search-R1, table 2" in pages["tasks/bamboogle.md"]
+
+
+def test_tasks_have_a_card(pages: dict[str, str]) -> None:
+    for name in task_names():
+        card = pages[f"tasks/{name}.md"].partition("\n## Card\n")[2].partition("\n## ")[0]
+        facts = set(re.findall(r"^\| (\w+) \|", card, re.MULTILINE))
+        group = not about_tasks()[name].form and name not in page_extras.EMBEDDED
+        assert {"source", "terms"} <= facts and (group or {"questions", "corpora", "slices", "gold"} <= facts), name
+
+
+def test_only_embedded_tasks_show_their_questions(pages: dict[str, str]) -> None:
+    shown = {path for path, text in pages.items() if "## Examples" in text}
+    assert shown == {"tasks/ruleqa_demo.md", "tasks/crag_demo.md", "tasks/reasoning_demo.md"}
+    for path in shown:
+        assert pages[path].count('"answers": [') == 3, "three questions of different kinds"
+    slices = re.findall(r'"slice": "(\w+)"', pages["tasks/ruleqa_demo.md"])
+    assert sorted(slices) == ["direct", "rule_required", "unreachable"]
+    assert "made-up text" in pages["tasks/ruleqa_i.md"] and "## A question" not in pages["tasks/ruleqa.md"]
+
+
+def test_the_form_of_a_question_has_the_columns_of_the_task() -> None:
+    """Of those whose data cannot be shown."""
+    from lm_eval_rag.tasks.crag import task as crag
+    from lm_eval_rag.tasks.ruleqa import task as ruleqa
+    from lm_eval_rag.tasks.wikipedia import task as wikipedia
+
+    for name, about in about_tasks().items():
+        if not about.form:
+            continue
+        columns = {
+            "ruleqa": ruleqa.COLUMNS,
+            "crag": [*crag.COLUMNS, "corpus"],
+            "wikipedia": [*wikipedia.COLUMNS, *wikipedia.EXTRA.get(str(about.form.get("scoring")), ())],
+        }
+        assert list(about.form) == columns[names_in_files()[name]], name
 
 
 def test_the_navigation_lists_every_page_once(pages: dict[str, str]) -> None:

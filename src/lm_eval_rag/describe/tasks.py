@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from lm_eval_rag._register import TASKS, tasks_folder
 from lm_eval_rag.describe.description import Argument, Description
@@ -30,9 +31,14 @@ def first_scores(name: str) -> tuple[str, ...]:
 
 def names_in_files() -> dict[str, str]:
     """Name of every task and group -> the folder of its YAML file."""
+    return _names_in(tasks_folder())
+
+
+@cache
+def _names_in(folder: Path) -> dict[str, str]:
     return {
         name: path.parent.name
-        for path in sorted(tasks_folder().rglob("*.yaml"))
+        for path in sorted(folder.rglob("*.yaml"))
         for name in NAME.findall(path.read_text(encoding="utf-8"))
     }
 
@@ -73,5 +79,9 @@ def task(name: str) -> Description:
         departures=about.departures,
         arguments=own,
         shared=tuple(Argument(key, one.type, one.default, one.meaning) for key, one in METADATA.items()),
-        notes=(*((("scores to look at first", ", ".join(scores)),) if scores else ()), ("terms", data)),
+        notes=(
+            *about.facts.items(),
+            *((("scores to look at first", ", ".join(scores)),) if scores else ()),
+            ("terms", data),
+        ),
     )

@@ -17,7 +17,7 @@ from lm_eval_rag.harness.report.document import document
 from lm_eval_rag.harness.report.report_cli import report_main
 from lm_eval_rag.harness.report.report_text import render
 from lm_eval_rag.harness.report.run_files import read_runs
-from lm_eval_rag.harness.report.stats import Interval
+from lm_eval_rag.harness.report.stats import Interval, interval, paired
 from lm_eval_rag.harness.report.table import printable, table
 
 Make = Callable[..., Path]
@@ -295,3 +295,28 @@ def test_a_zero_has_no_minus() -> None:
     """Not even one that is a zero only when rounded."""
     assert cell(Interval(-0.0004, -0.001, 0.0186, 9), "em") == "0.0 [-0.1, 1.9]"
     assert cell(Interval(-0.0004, -0.0, -0.0002, 5), "em", of=9) == "0.0 [0.0, 0.0] n=5"
+
+
+def test_questions_are_clustered_as_the_task_declares(make_run: Make, tmp_path: Path) -> None:
+    """The first run is older and declares nothing; the page names the keys, and ``--unclustered`` leaves them out."""
+    make_run(tmp_path / "a", model="standard_prompting", n=120, right=0.3)
+    make_run(tmp_path / "b", model="standard_rag", n=120, right=0.5, seed=1)
+    (file,) = (tmp_path / "b").rglob("results_*.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    config = content["configs"].setdefault("ruleqa_i", {})
+    config["metadata"] = {**(config.get("metadata") or {}), "clusters": [["popularity", "relation"], "relation"]}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    runs = read_runs([tmp_path])
+    (report,) = build(runs)
+    assert report.clusters == (("popularity", "relation"), ("relation",))
+    docs = [sample["doc"] for sample in runs[1].questions.values()]
+    labels = [[(doc["popularity"], doc["relation"]) for doc in docs], [doc["relation"] for doc in docs]]
+    for run, scores in zip(runs, report.runs, strict=True):
+        assert scores.scores["em"] == interval(list(run.scores["em"].values()), clusters=labels)
+    ours, theirs = (list(run.scores["em"].values()) for run in reversed(runs))
+    (em,) = (one for one in report.comparisons if one.metric == "em")
+    assert em.difference == paired(ours, theirs, clusters=labels)
+    assert "ruleqa_i: questions are clustered by popularity and relation; by relation." in render(document([report]))
+    (plain,) = build(runs, clustered=False)
+    assert plain.runs[0].scores["em"] == interval(list(runs[0].scores["em"].values()))
+    assert "clustered by" not in render(document([plain]))

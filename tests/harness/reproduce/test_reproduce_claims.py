@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from scipy.stats import binomtest
@@ -129,3 +130,17 @@ def test_rows_count_on_their_own_rules_or_on_all_others() -> None:
 def test_a_verdict_needs_interval_and_p(low: float | None, high: float | None, p: float, expected: str) -> None:
     mean = -0.1 if expected == FAILS else 0.1
     assert verdict(Difference(Interval(mean, low, high, 50), p, "bootstrap"), p) == expected
+
+
+def test_a_claim_is_tested_on_clusters() -> None:
+    """40 wins to 0 in 40 questions of one subject are one observation, and 40 wins in 40 subjects are 40."""
+    ours, theirs = [1.0] * 40 + [0.0] * 40, [0.0] * 80
+    for size, expected in ((40, UNCLEAR), (1, HOLDS)):
+        labels = {f"q{i}": (i // size, i) for i in range(80)}
+        found = {
+            key: replace(result, keys=(("subject",), ("relation",)), labels=labels)
+            for key, result in results({"a": ours, "b": theirs}).items()
+        }
+        ((_, (outcome,)),) = claims.judge(table_of(["a", "b"], [claim()]), found)
+        assert outcome.verdict == expected
+        assert outcome.comparisons[0].difference.test == "clustered t"

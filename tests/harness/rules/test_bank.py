@@ -130,6 +130,31 @@ def test_recognition(text: str, subject: str | None, relation: str | None) -> No
     assert KNOWN.recognise(text) == Recognition(subject, relation)
 
 
+FORMS = {
+    "visit": "Whom did {subject} visit on {time}?",
+    "own": "What of {subject}?",
+    "lead": "What of the bank of {subject}?",
+}
+WORDED = Recogniser(["Ann", "Ann Lee", "the bank of Ann"], ["visit", "own"], wordings={}, forms=FORMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "relation"),
+    [
+        ("Whom did Ann visit on 3 May 2014?", "Ann", "visit"),
+        ("Whom did Nobody Known visit on 2014?", "Nobody Known", "visit"),  # a stranger
+        ("What of Ann?", "Ann", "own"),
+        ("What of the bank of Ann Lee?", "Ann Lee", "lead"),  # the reading with a known entity
+        ("What of the bank of Ann?", "Ann", "lead"),  # both are known: the shorter one
+        ("What of the bank of Nobody?", "Nobody", "lead"),
+        ("what does Ann visit ?", "Ann", "visit"),  # the benchmark's form is still known
+        ("Whom did Ann visit on a day in May?", "Ann", "visit"),  # no form, so it is guessed from the words
+    ],
+)
+def test_recognition_by_forms(text: str, subject: str, relation: str) -> None:
+    assert WORDED.recognise(text) == Recognition(subject, relation)
+
+
 def test_paraphrased_questions_of_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In one of seven the relation is worded as only documents word it."""
     import pyarrow.parquet as pq
