@@ -17,15 +17,15 @@ from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS, Spec
 PAPER = "RuleRAG (arXiv:2410.22353)"
 WITH_HARD = ("ruleqa_i", "ruleqa_f", "ruleqa_n")
 SLICES = (
-    "slice, by what links the subject to the answer: direct (a passage states it with the question's relation), reverse "
-    "(with the relation reversed), rule_required (the body of a rule), other_link (any other passage), nowhere. "
+    "slice, by what links the subject to the answer: direct (a passage states it with the question's relation), "
+    "reverse (the relation reversed), rule_required (the body of a rule), other_link (any other passage), nowhere. "
     "rule_confidence of the best rule. subject_documents: few or many passages. change, on temporal sets: stable (the "
-    "last object of subject and relation is right) or changed. seen: a training question shares the fact. popularity of "
-    "the answer: head, torso, tail. relation."
+    "last object of subject and relation is right) or changed. seen: a training question shares the fact. popularity "
+    "of the answer: head, torso, tail. relation."
 )
 GOLD = (
-    "All objects of the held-out facts with the question's subject, relation and time, each with its aliases. Recall counts a passage whose "
-    "fact has a gold answer as its object."
+    "All objects of the held-out facts with the question's subject, relation and time, each with its aliases. Recall "
+    "counts a passage whose fact has a gold answer as its object."
 )
 OPTIONS = {
     "dataset": TaskOption("a text", "", "A published set in place of the sources, ORG/NAME@REVISION on the Hub."),
