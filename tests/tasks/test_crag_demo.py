@@ -19,6 +19,7 @@ from lm_eval_rag.harness.data.page_store import open_page_set, read_meta
 from lm_eval_rag.tasks.crag.schema import LABELS, parse
 from lm_eval_rag.tasks.crag_demo.build import build, lines
 from lm_eval_rag.tasks.crag_demo.graph import build_graph
+from scripts.crag_demo_baselines import BASELINES, scores
 
 PAIRS = {(domain, kind) for domain in LABELS["domain"] for kind in LABELS["question_type"]}
 # Questions whose answer is not written down but has to be worked out.
@@ -164,6 +165,13 @@ def test_the_graph_says_the_same_of_the_questions_of_version_2(docs: dict[str, d
 def test_the_corpus_names_its_graph(corpus: str) -> None:
     graph = build_graph()
     assert read_meta(corpus)["kg"] == f"{graph.parent.name}/{graph.name}"
+
+
+def test_answers_without_a_model_score_as_their_counts_say() -> None:
+    counts = {name: Counter(scores(baseline)) for name, baseline in BASELINES.items()}
+    abstaining, invalid, first, *others = counts.values()
+    assert abstaining == {0: 201} and invalid == {1: 25, -1: 176}  # 5 false premises in each domain
+    assert first[0] == 201 - 25 and sum(other[1] for other in others) < 2 * 30
 
 
 def first_line(query: Query) -> Plan[Answer]:
