@@ -9,7 +9,8 @@ Departures: the wording of the prompts is ours; expressions are parsed, never ex
 Python; the generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=
 sentence-transformers/sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; the sampling
 temperature, which the paper does not give, is 0.7; references come in another order
-(:mod:`lm_eval_rag.methods.crag.references`); the calculator sees tables at Table 5's length, not appendix D.2's.
+(:mod:`lm_eval_rag.methods.crag.references`), tables too (``table_order=pages`` is the paper's); the calculator sees
+tables at Table 5's length, not appendix D.2's.
 Options beyond the paper, all off: ``svm``, ``graph=calls``, ``rerank``, ``best_pages``, ``parents``, ``best_tables``,
 ``routing``, ``graph_first``, ``verify``.
 """
@@ -28,7 +29,7 @@ from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
-from lm_eval_rag.methods.crag.page_tables import select_tables
+from lm_eval_rag.methods.crag.page_tables import TableOrder, select_tables
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
@@ -65,6 +66,7 @@ def crag_hybrid(
     rerank: Rerank = "off",
     depth: Depth = 50,
     best_tables: Natural = 0,
+    table_order: TableOrder = "question",
     verify: bool = False,
     reasoning_tokens: Positive = 512,
     answer_tokens: Positive = ANSWER_TOKENS,
@@ -100,7 +102,8 @@ def crag_hybrid(
         parents: Retrieve sentences, show the chunks around them.
         rerank: Order ``depth`` chunks again.
         depth: Number of chunks of the first stage.
-        best_tables: Number of tables that are retrieved; 0 takes all, in the order of the pages.
+        best_tables: Most tables, by the retriever; 0 takes as many as fit into ``table_length``.
+        table_order: ``question`` ranks the tables by the retriever; ``pages`` takes them page by page, as in the paper.
         verify: Abstain if the references do not support the answer.
         reasoning_tokens: Limit of tokens of a reply in the form.
         answer_tokens: Limit of tokens of an answer alone.
@@ -145,7 +148,10 @@ def crag_hybrid(
     elif sources.chunks:
         references = replace(references, chunks=(yield from best_sentences(query, (yield from pages()))))
     if table_extractor and sources.tables:
-        tables = yield from select_tables(query, (yield from pages()), length=table_length, best=best_tables)
+        tables = yield from select_tables(
+            query, (yield from pages()), length=table_length, chunks=references.chunks, order=table_order,
+            best=best_tables,
+        )  # fmt: skip
         references = replace(references, tables=tables)
     if calculator:
         results = yield from calculations(

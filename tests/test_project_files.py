@@ -72,13 +72,13 @@ def test_the_workflows_of_the_board_run_nothing_of_a_pull_request() -> None:
 
 
 def test_the_first_checker_that_can_be_had_checks_every_workflow(tmp_path: Path) -> None:
-    for name in ("a.yml", "b.yml", "c.txt"):
+    for name in ("a.yml", "b.yml", "d.yml", "c.txt"):
         (tmp_path / name).write_text("on: push\n", encoding="utf-8")
     counting = [sys.executable, "-c", "import sys; sys.exit(len(sys.argv) - 1)"]
-    assert workflows.main([lambda: None, lambda: counting, lambda: ["never"]], tmp_path) == 2
-    assert workflows.main([lambda: None], tmp_path) == 2, "none can be had"
+    assert workflows.main([lambda: None, lambda: counting, lambda: ["never"]], tmp_path) == 3
+    assert workflows.main([lambda: None], tmp_path) == workflows.NONE
     (tmp_path / "a.yml").unlink()
-    assert workflows.main([lambda: counting], tmp_path) == 1
+    assert workflows.main([lambda: counting], tmp_path) == 2
 
 
 def test_tests_run_on_every_python_that_is_declared() -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Loaded:
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] = field(compare=False)  # the identity tells it, and an object may have no hash
     identity: str
 
 
@@ -55,8 +60,38 @@ def load_function(target: str, argument: str) -> Loaded:
         functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         raise unknown(f"function of {place}", name, functions)
     file = Path(module.__file__) if module.__file__ else None
-    content = hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file else "no file"
-    return Loaded(name, function, f"{name} of {file.name if file else place} ({content})")
+    return Loaded(name, function, _identity(name, file) if file else f"{name} of {place} (no file)")
+
+
+def loaded_function(function: Callable[..., Any]) -> Loaded:
+    """A function object, or an object that can be called.
+
+    A function at the top of a file is known by its name and file, as by :func:`load_function`. Of any other, such as
+    a lambda, a method of an object or a function of a notebook, it cannot be known whether it is the same as before:
+    each has an identity that is never used again.
+
+    Raises:
+        UserError: It takes no argument.
+    """
+    name = re.sub(r"\W+", "_", str(getattr(function, "__name__", type(function).__name__))).strip("_")
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some functions of C
+        parameters = {"question": None}  # type: ignore[assignment]
+    if not parameters:
+        raise UserError(f"The function {name} takes no argument. Write it as `def {name}(question): ...`.")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    if inspect.isfunction(function) and file and vars(module).get(function.__name__) is function:
+        return Loaded(name, function, _identity(name, Path(file)))
+    log.info(
+        "%s is not a function at the top of a file, so the journal does not serve its replies to later runs.", name
+    )
+    return Loaded(name, function, f"{name} {uuid4().hex}")
+
+
+def _identity(name: str, file: Path) -> str:
+    return f"{name} of {file.name} ({hashlib.sha256(file.read_bytes()).hexdigest()[:16]})"
 
 
 def _from_file(path: Path) -> ModuleType:

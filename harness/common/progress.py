@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -13,10 +12,13 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from lm_eval_rag.harness.common.quiet import console
+
 EVERY = 30.0  # seconds between two lines where there is no terminal; shorter work says nothing
 TICK = 1.0  # seconds after which a bar shows the time again, although nothing was done
 MININTERVAL = 0.1  # seconds between two changes of a bar
 RECENT = 256  # updates from which the time left is computed: what a journal served at once says nothing of the rest
+EARLY, ANSWERS = 0.05, 20  # what has to be done before the time left is shown: this share, or so many
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 CLOCK = "{desc}: {n_fmt} [{elapsed}{postfix}]"  # where the end is not known
 
@@ -46,7 +48,8 @@ class Meter:
         file: TextIO | None = None,
     ) -> None:
         self.name, self.total, self.unit, self.done, self.beside = name, total, unit, start, beside
-        self.file = sys.stderr if file is None else file
+        self.start = start
+        self.file = console() if file is None else file
         self.began = time.monotonic()
         self._lines = 0
         self._recent = deque([(self.began, start)], maxlen=RECENT)
@@ -103,9 +106,10 @@ class Meter:
         return [text for text in (self.beside(), *left) if text]
 
     def _left(self) -> str:
-        """The time left at the rate of the recent updates."""
+        """The time left at the rate of the recent updates; a few do not tell it."""
         (since, before), now = self._recent[0], time.monotonic()
-        if self.done == before or self.total is None:
+        early = self.total is None or self.done - self.start < min(ANSWERS, EARLY * self.total)
+        if early or self.done == before or self.total is None:
             return "time left unknown"
         seconds = max(0.0, (now - since) / (self.done - before) * (self.total - self.done))
         return f"about {seconds:.0f} s left" if seconds < 180 else f"about {seconds / 60:.0f} min left"

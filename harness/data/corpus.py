@@ -250,6 +250,30 @@ class Corpus:
             for row in rows[slice(*starts.get(subject, (0, 0)))].tolist()
         ]
 
+    def fact_table(self) -> Any:
+        """The facts of all documents as an Arrow table (subject, relation, object, time); null where there is none."""
+        import pyarrow as pa
+
+        return pa.table({name: self._columns[name] for name in ("subject", "relation", "object", "time")})
+
+    def beside(self, relation: str) -> Mapping[str, int]:
+        """Relations of the subjects that have ``relation`` too -> number of documents with it; {} if it is unknown."""
+        return self._beside.get(relation, {})
+
+    @cached_property
+    def _beside(self) -> dict[str, dict[str, int]]:
+        import polars as pl
+
+        facts = pl.DataFrame(pl.from_arrow(self.fact_table())).select("subject", "relation").drop_nulls()
+        facts = facts.with_columns(pl.all().cast(pl.String))
+        documents = dict(facts["relation"].value_counts().iter_rows())
+        pairs = facts.unique()
+        both = pairs.join(pairs, on="subject").select("relation", "relation_right").unique()
+        beside: dict[str, dict[str, int]] = {}
+        for one, other in both.iter_rows():
+            beside.setdefault(one, {})[other] = documents[other]
+        return beside
+
     def wordings(self) -> dict[str, str]:
         """Paraphrase of a relation in the documents -> the relation's name.
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.quiet import quiet
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
 from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT
 from lm_eval_rag.harness.plugin.evaluation import Evaluation
 from lm_eval_rag.harness.report.run_files import TaskRun
 
+LOG = "log.txt"  # in the folder of the results
 UNSCORED = 3  # exit status
 EMBEDDED = "tiny"  # how the names of the embedded generators begin
 FORM = "Give it as lm_eval's: '{\"judge\": ...}'."
@@ -38,11 +40,14 @@ def evaluate_main(argv: Sequence[str], evaluate: Callable[..., Evaluation]) -> i
     chosen = vars(_parser().parse_args(list(argv)))
     arguments = {name: _pairs(f"--{name}", chosen.pop(name)) for name in ("model_args", "gen_kwargs")}
     metadata = _metadata(chosen.pop("metadata"))
-    with nullcontext() if "LMEVAL_LOG_LEVEL" in os.environ else quiet():
+    verbose = chosen.pop("verbose") or "LMEVAL_LOG_LEVEL" in os.environ
+    with nullcontext() if verbose else quiet() as log:
         evaluation = evaluate(**chosen, **arguments, metadata=metadata)
+    if log is not None:
+        shutil.move(log, evaluation.out / LOG)
     sys.stdout.write(
         f"\n{evaluation.table()}\n\nIn percent, with 95 % intervals over questions (none where all values are equal).\n"
-        f"Results and samples: {evaluation.out}\n"
+        f"Results, samples{'' if log is None else f' and {LOG}'}: {evaluation.out}\n"
         f"All scores, costs and paired differences: lm-eval-rag report {evaluation.out}\n"
         f"Every question with passages and answers, in a browser: lm-eval-rag view {evaluation.out}\n"
     )
@@ -76,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--documents", required=True, metavar="WHERE", help="a folder, a file, or hub:ORG/NAME")
     add("--questions", required=True, metavar="WHERE", help="a file with the column question, or hub:ORG/NAME")
     add("--rules", metavar="WHERE", help="a file of rules or facts, or mine: from the documents' facts (default: none)")
-    add("--methods", default="standard_rag", help="names, FILE.py:NAME, external=FILE.py:NAME (default: standard_rag)")
+    methods = "names, FILE.py:NAME, external=FILE.py:NAME; LABEL= before one names its run (default: standard_rag)"
+    add("--methods", default="standard_rag", help=methods)
     add("--retrievers", default="", help="names joined by commas (default: each method's own, mostly bm25)")
     add("--generator", metavar="NAME", help="tiny, hf, vllm, local-chat-completions, ... (default: each method's own)")
     add("--model_args", default="", metavar="ARGS", help="as lm_eval's: k=5,gen_pretrained=PATH (default: none)")
@@ -85,25 +91,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, metavar="DIR", help="where results and samples go (default: runs/NAME)")
     add("--name", help="name of the task in the results (default: the questions' file)")
     add("--limit", type=int, metavar="N", help="only the first N questions (default: all)")
+    add("--verbose", action="store_true", help=f"show what other libraries write; else it is in {LOG} of --out")
     add("--passage_tokens", type=int, default=TOKENS, metavar="N", help=f"words of a passage (default: {TOKENS})")
     add("--overlap", type=int, default=OVERLAP, metavar="N", help=f"words that neighbours share (default: {OVERLAP})")
     support = f"facts that a mined rule holds for at least (default: {MIN_SUPPORT})"
     add("--min_support", type=int, default=MIN_SUPPORT, metavar="N", help=support)
     return parser
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Other libraries report warnings alone, and lm_eval errors: it warns at length of metrics that not all have."""
-    levels = {"": logging.WARNING, "lm_eval": logging.ERROR, "lm_eval_rag": logging.INFO}
-    before = {name: logging.getLogger(name).level for name in levels}
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
-    try:
-        yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
 
 
 def _pairs(option: str, text: str) -> dict[str, Any]:

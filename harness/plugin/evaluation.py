@@ -6,7 +6,7 @@ import html
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,10 @@ from lm_eval_rag.harness.common.errors import at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
 from lm_eval_rag.harness.documents.rule_files import MIN_SUPPORT
+from lm_eval_rag.harness.plugin.chosen_methods import Find, Methods
 from lm_eval_rag.harness.plugin.own_data import OwnData, own_data
 from lm_eval_rag.harness.plugin.own_task import OwnTask
-from lm_eval_rag.harness.plugin.planned_runs import Find, PlannedRun, planned_runs
+from lm_eval_rag.harness.plugin.planned_runs import PlannedRun, planned_runs
 from lm_eval_rag.harness.plugin.saved_run import save_run
 from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.content import build
@@ -127,7 +128,7 @@ def evaluate(
     *,
     find: Find,
     rules: Any = None,
-    methods: Sequence[str | Callable[..., Any]] | str = ("standard_rag",),
+    methods: Methods = ("standard_rag",),
     retrievers: Sequence[str] | str = (),
     model_args: Mapping[str, Any] | None = None,
     gen_kwargs: Mapping[str, Any] | None = None,
@@ -147,7 +148,7 @@ def evaluate(
     if limit is not None:
         at_least("limit", limit)
     data = own_data(documents, questions, rules, tokens=passage_tokens, overlap=overlap, min_support=min_support)
-    runs = planned_runs(_names(methods), _names(retrievers), model_args or {}, find, data)
+    runs = planned_runs(methods, _names(retrievers), model_args or {}, find, data)
     task = name or _task_name(questions)
     config = {"task": task, "own_data": data, "metadata": {"version": 1, **(metadata or {})}}
     OwnTask(config)  # a wrong judge ends it here
@@ -157,7 +158,7 @@ def evaluate(
     built: dict[str, Any] = {}  # language models that several runs have in common
     files = []
     for number, run in enumerate(runs, start=1):
-        log.info("Run %d of %d: %s", number, len(runs), run.name)
+        log.info("Run %d of %d: %s", number, len(runs), run.label or run.name)
         files.append(_run(run, config, folder, built, limit=limit, gen_kwargs=dict(gen_kwargs or {}) or None))
     return Evaluation(folder, tuple(files), data)
 
@@ -174,6 +175,7 @@ def _run(run: PlannedRun, config: dict[str, Any], folder: Path, built: dict[str,
         run.arguments,
         [OwnTask(config)],
         folder / run.name,
+        name=run.label,
         task_manager=TaskManager(include_defaults=False),
         **options,
     )
@@ -186,7 +188,7 @@ def _names(given: Any) -> list[Any]:
     """A list of names, from a list, one name, or names joined by commas."""
     if isinstance(given, str):
         return [part.strip() for part in given.split(",") if part.strip()]
-    return [given] if callable(given) else list(given)
+    return list(given)
 
 
 def _task_name(questions: Any) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 
-def save_run(model: Any, arguments: Mapping[str, Any], tasks: Sequence[Any], folder: Path, **options: Any) -> Path:
+def save_run(
+    model: Any, arguments: Mapping[str, Any], tasks: Sequence[Any], folder: Path, *, name: str = "", **options: Any
+) -> Path:
     """Evaluate a model on tasks.
 
     Args:
@@ -15,6 +17,7 @@ def save_run(model: Any, arguments: Mapping[str, Any], tasks: Sequence[Any], fol
         arguments: The model's, for the results file.
         tasks: Names of tasks, or tasks.
         folder: Where lm_eval's files go.
+        name: What tables call the run; "" for the model, with the arguments in which runs differ.
         options: More of ``lm_eval.simple_evaluate``, such as ``limit`` and ``gen_kwargs``.
 
     Returns:
@@ -35,6 +38,8 @@ def save_run(model: Any, arguments: Mapping[str, Any], tasks: Sequence[Any], fol
     )
     assert results is not None  # it is None only on other ranks, and there is one rank here
     answers = results.pop("samples")
+    if name:
+        results["config"]["run_name"] = name
     tracker.general_config_tracker.model_name_sanitized = type(model).__name__
     tracker.save_results_aggregated(results=results, samples=answers)
     for task in results["configs"]:

@@ -71,11 +71,17 @@ def abstention(run: TaskRun, *, draws: int = DRAWS, seed: int = 0) -> Abstention
         wrong = [1 - correct[id_] for id_ in attempted]
         scores[AREA] = area(wrong, confidence, draws=draws, seed=seed)
     scored = {name: score for name, score in scores.items() if not math.isnan(score.mean)}
-    return Abstention(scored, source, _coverage([correct[i] for i in attempted], confidence, len(ids)))
+    return Abstention(scored, source, coverage_of([correct[i] for i in attempted], confidence, len(ids)))
 
 
-def _coverage(correct: Sequence[float], confidence: Sequence[float], n: int) -> tuple[tuple[float, float], ...]:
-    """The points of the curve; ((0, 0),) if no question was attempted."""
+def coverage_of(correct: Sequence[float], confidence: Sequence[float], n: int) -> tuple[tuple[float, float], ...]:
+    """The points (share answered, share of these that is correct) of a risk-coverage curve, for :class:`Abstention`.
+
+    Args:
+        correct: Scores of the attempted questions.
+        confidence: Of the same questions; [] without confidences, which gives the last point alone.
+        n: Number of all questions; ((0, 0),) is returned if none was attempted.
+    """
     if not correct:
         return ((0.0, 0.0),)
     sizes, right = levels(correct, confidence or [0.0] * len(correct))

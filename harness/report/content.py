@@ -41,6 +41,7 @@ def build(
     metrics: Sequence[str] = (),
     weights: Weights | None = None,
     clustered: bool = True,
+    apart: bool = False,
 ) -> list[TaskReport]:
     """One report per task, in the order of the runs.
 
@@ -54,6 +55,7 @@ def build(
             headline in slices and differences.
         weights: Weights of groups of questions, for weighted means.
         clustered: Whether intervals and tests are clustered by the keys that a task declares.
+        apart: Whether runs of different versions of a task get reports of their own, instead of being refused.
 
     Raises:
         UserError: No question has the key ``by``, runs of one task have different questions under the same id or
@@ -71,17 +73,24 @@ def build(
     for metric in metrics:
         if metric not in known:
             raise unknown("metric", metric, known)
-    tasks: dict[str, list[TaskRun]] = {}
+    tasks: dict[tuple[str, str], list[TaskRun]] = {}
     for run in runs:
-        tasks.setdefault(run.task, []).append(run)
+        tasks.setdefault((run.task, run.version if apart else ""), []).append(run)
     rows = tuple(published)
     options = ReportOptions(by, seed, against, tuple(metrics), weights, clustered)
-    reports = [_task_report(task, members, options, rows) for task, members in tasks.items()]
+    reports = [_task_report(task, members, options, rows) for (task, _), members in tasks.items()]
+    reports = [_named_apart(report, reports) for report in reports]
     adjusted = iter(holm([c.difference.p for report in reports for c in report.comparisons]))
     return [
         replace(report, comparisons=tuple(replace(c, p_holm=next(adjusted)) for c in report.comparisons))
         for report in reports
     ]
+
+
+def _named_apart(report: TaskReport, reports: Sequence[TaskReport]) -> TaskReport:
+    """A report whose task has others, of other versions, is named ``TASK@VERSION``."""
+    alone = sum(other.task == report.task for other in reports) == 1
+    return report if alone else replace(report, task=f"{report.task}@{report.runs[0].version}")
 
 
 def _task_report(
@@ -136,7 +145,7 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
         if run.version != runs[0].version:
             raise UserError(
                 f"{run.task}: {runs[0].label} ran version {runs[0].version}, {run.label} version {run.version}. "
-                "Compare runs of one version of a task."
+                "Their questions differ: give runs of one version, or show them apart (--apart)."
             )
         for id_, sample in run.questions.items():
             content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}

@@ -43,7 +43,15 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
         weights = read_weights(options.weights) if options.weights else None
         runs = read_runs(options.run)
         reports = build(
-            runs, options.by, rows, options.seed, options.against, metrics, weights, not options.unclustered
+            runs,
+            options.by,
+            rows,
+            options.seed,
+            options.against,
+            metrics,
+            weights,
+            clustered=not options.unclustered,
+            apart=options.apart,
         )
         whole = document(reports, options.seed, _errors(runs) if options.errors else ())
         if options.json is not None:
@@ -76,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--metrics", help="only these metrics, in this order, such as em,recall@10 (default: all)")
     parser.add_argument("--weights", help="add weighted means, such as popularity:head=0.6,torso=0.3,tail=0.1")
     parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
+    apart = "runs of different versions of a task in sections of their own, instead of refusing them"
+    parser.add_argument("--apart", action="store_true", help=apart)
     errors_help = "classify every wrong answer: rule failure, retrieval error or attribution error"
     parser.add_argument("--errors", action="store_true", help=errors_help)
     return parser

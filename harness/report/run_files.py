@@ -222,7 +222,7 @@ def _arguments_text(config: Mapping[str, Any]) -> str:
 
 
 def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Results file -> a short unique name: the model, and the arguments in which its runs differ."""
+    """Results file -> a short unique name: its own, or the model and the arguments in which its runs differ."""
     files = {str(config["path"]): config for config in configs}
     labels: dict[str, str] = {}
     for path, config in files.items():
@@ -230,9 +230,8 @@ def _labels(configs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         others = [arguments_of(c) for c in files.values() if c.get("model") == config.get("model")]
         keys = sorted({k for o in others for k in o})
         telling = [key for key in keys if key in ALWAYS_SHOWN or len({o.get(key) for o in others}) > 1]
-        label = " ".join(
-            [str(config.get("model")), *(f"{key}={arguments[key]}" for key in telling if key in arguments)]
-        )
+        words = [str(config.get("model")), *(f"{key}={arguments[key]}" for key in telling if key in arguments)]
+        label = str(config.get("run_name") or " ".join(words))
         taken = sum(other == label or other.startswith(f"{label} #") for other in labels.values())
         labels[path] = f"{label} #{taken + 1}" if taken else label
     return labels

@@ -89,6 +89,16 @@ class Page:
     limit: int | None = None
     facts: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def provisional(self) -> tuple[str, ...]:
+        """Names of the lines of claims that were not, or not wholly, run; the verdicts may change when they are."""
+        named = {
+            name
+            for claim in self.table.claims
+            for name in (*claim.better, *claim.worse, *(one for names in claim.controls.values() for one in names))
+        }
+        return tuple(line.name for line in self.lines if line.name in named and line.status != RUN)
+
 
 def make_page(
     table: Table,

@@ -13,7 +13,7 @@ from typing import Any, Protocol, get_type_hints
 from urllib.parse import urlsplit
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.common.loading import load_function
+from lm_eval_rag.harness.common.loading import Loaded, load_function
 from lm_eval_rag.harness.core.asks import System
 from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.core.types import Query
@@ -69,10 +69,11 @@ class FunctionSystem:
     """A function of the user's. It gets the text of a question, or a Query where its parameter is annotated so."""
 
     def __init__(self, system: System) -> None:
-        loaded = load_function(str(system.function), "function")
+        given = system.function
+        loaded = given if isinstance(given, Loaded) else load_function(str(given), "function")
         self.fingerprint = f"function {loaded.identity}"
         self._function, self._batch, self._timeout = loaded.function, system.batch, system.timeout
-        self._is_async = inspect.iscoroutinefunction(loaded.function)
+        self._is_async = any(map(inspect.iscoroutinefunction, (loaded.function, type(loaded.function).__call__)))
         self._takes = _what_it_takes(loaded.function)
         self._workers = Workers(system.concurrency)
         self._places: asyncio.Semaphore | None = None
@@ -139,7 +140,7 @@ def _what_it_takes(function: Callable[..., Any]) -> Callable[[Query], Any]:
     """What a function is given of a query: all of it where its first parameter is annotated Query, else the text."""
     try:
         first = next(iter(inspect.signature(function).parameters))
-        hint = get_type_hints(function).get(first)
+        hint = get_type_hints(function if inspect.isroutine(function) else type(function).__call__).get(first)
     except (StopIteration, ValueError, TypeError, NameError):
         hint = None
     if hint is Query or Query in getattr(hint, "__args__", ()):

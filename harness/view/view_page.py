@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
 from itertools import groupby
@@ -23,19 +24,33 @@ from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.run_report import HEADLINE
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.view.view_chunks import Chunk, chunks, line_of, pack
-from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, whole
+from lm_eval_rag.harness.view.view_rows import question_ids, read_views, row, slice_keys, whole
 
 SIGNIFICANT = 0.05
 SCRIPTS = ("view_filters.js", "view_question.js", "view.js")  # one script, in this order
 
 
-def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> str:
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What stands in the place of the scores, on a page of runs whose means say nothing.
+
+    Args:
+        link: Where the page belongs.
+    """
+
+    title: str
+    text: str
+    link: str
+
+
+def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0, notice: Notice | None = None) -> str:
     """The page of runs as HTML.
 
     Args:
         runs: Runs as :func:`~lm_eval_rag.harness.report.run_files.read_runs` reads them.
         task: The only task to show; None shows all.
         seed: Seed of the bootstrap.
+        notice: Stands in the place of the scores; then the same runs give the same page, without a date.
 
     Raises:
         UserError: No run has the task, runs side by side have different tasks, or were asked different questions.
@@ -43,12 +58,13 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
     from jinja2 import Environment
 
     runs = _chosen(runs, task)
-    reports = build(runs, seed=seed)
+    reports = [] if notice else build(runs, seed=seed)
     index, packed = _data(runs)
     script, style = "".join(map(_file, SCRIPTS)), _file("view.css")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_file("view.html.jinja"))
     return template.render(
-        tasks=[report.task for report in reports],
+        tasks=list(dict.fromkeys(run.task for run in runs)),
+        notice=notice,
         labels=index["runs"],
         summaries=[_summary(report) for report in reports],
         runs=[(run.label, run.task, str(run.path)) for run in runs],
@@ -58,7 +74,7 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
         style=style,
         script_hash=_hash(script),
         style_hash=_hash(style),
-        made=f"{datetime.now():%Y-%m-%d %H:%M}",
+        made=None if notice else f"{datetime.now():%Y-%m-%d %H:%M}",
     )
 
 
@@ -69,6 +85,7 @@ def _data(runs: Sequence[TaskRun]) -> tuple[dict[str, Any], list[Chunk]]:
     tasks = [[view for view in views if view.run.task == task] for task in dict.fromkeys(run.task for run in runs)]
     questions = [(own, id_) for own in tasks for id_ in question_ids(own)]
     metrics = outcome_metrics(runs)
+    keys = {own[0].run.task: slice_keys(own) for own in tasks}
     with Meter("page", len(questions), "questions") as meter:
         packed = list(chunks(_counted((whole(own, id_) for own, id_ in questions), meter)))
     index = {
@@ -76,7 +93,7 @@ def _data(runs: Sequence[TaskRun]) -> tuple[dict[str, Any], list[Chunk]]:
         "traced": [any(view.steps for view in views if view.run.label == label) for label in labels],
         "metrics": [{"name": name, "higher": _higher(name)} for name in metrics],
         "chunks": [chunk.lines for chunk in packed],
-        "rows": [row(own, id_, metrics) for own, id_ in questions],
+        "rows": [row(own, id_, metrics, keys[own[0].run.task]) for own, id_ in questions],
     }
     return index, packed
 

@@ -23,6 +23,9 @@ from lm_eval_rag.harness.view.view_traces import Steps, read_steps
 log = logging.getLogger(__name__)
 SHOWN_APART = ("id", "query", "question", "answers", "corpus")  # fields of a document with a place of their own
 COSTS = ("prompt_tokens", "completion_tokens", "seconds", "cost", "prompts", "dropped_passages", "journalled")
+NO_SLICES = frozenset({*SHOWN_APART, "time", "scoring", "gold", "answer_form"})  # of columns that are in every document
+SHORT_VALUE = 100  # characters of a value of such a column
+MOST_VALUES = 50  # of a column that filters
 TEXTS = ("rationale", "thinking", "notes", "evidence", "triples", "grounding")  # of a record, shown if not empty
 SHORT = 2_000  # maximum number of characters of a further field of a document
 
@@ -61,11 +64,34 @@ def question_ids(views: Sequence[RunView]) -> list[str]:
     return list(dict.fromkeys(id_ for view in views for id_ in view.run.questions))
 
 
-def row(views: Sequence[RunView], id_: str, metrics: Sequence[str]) -> dict[str, Any]:
-    """The row of the list: ``runs`` has an entry per run, None if the run does not have the question."""
+def slice_keys(views: Sequence[RunView]) -> list[str]:
+    """The columns of the documents of a task by which questions are filtered.
+
+    They are those that define slices in our tasks, and columns of the user's with a few short values: at most half as
+    many as there are questions.
+    """
+    docs = [_first(views, id_)["doc"] for id_ in question_ids(views)]
+    columns = dict.fromkeys(key for doc in docs for key in doc if key not in NO_SLICES and not key.startswith("_"))
+    return [key for key in (*SLICES, *(key for key in columns if key not in SLICES)) if _filters(key, docs)]
+
+
+def _filters(key: str, docs: Sequence[Mapping[str, Any]]) -> bool:
+    values = [doc[key] for doc in docs if doc.get(key) is not None]
+    if key in SLICES:
+        return bool(values)
+    plain = all(isinstance(value, str | int | float) and len(str(value)) <= SHORT_VALUE for value in values)
+    return plain and "=" not in key and 2 <= len(set(map(str, values))) <= min(MOST_VALUES, len(docs) / 2)
+
+
+def row(views: Sequence[RunView], id_: str, metrics: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
+    """The row of the list: ``runs`` has an entry per run, None if the run does not have the question.
+
+    Args:
+        keys: The columns by which questions are filtered.
+    """
     sample = _first(views, id_)
     doc = sample["doc"]
-    slices = {key: str(doc[key]) for key in SLICES if doc.get(key) is not None}
+    slices = {key: str(doc[key]) for key in keys if doc.get(key) is not None}
     runs = [_row_of_run(view, id_, metrics) if id_ in view.run.questions else None for view in views]
     question = {"task": views[0].run.task, "id": id_, "question": _question(sample), "golds": _golds(sample)}
     return {**question, "slices": slices, "runs": runs}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import fmean
 
 from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.common.paths import output_folder
-from lm_eval_rag.harness.plugin.evaluate_cli import quiet
+from lm_eval_rag.harness.common.quiet import console, quiet
+from lm_eval_rag.harness.plugin.evaluate_cli import LOG
 from lm_eval_rag.harness.report.cells import NOT_SIGNIFICANT, SIGNIFICANT, cell, signed
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import Difference, interval, paired
@@ -35,16 +39,20 @@ def demo_main(argv: Sequence[str]) -> int:
     limit_help = f"first questions, at most 200 (default: {QUESTIONS})"
     parser.add_argument("--limit", type=int, default=QUESTIONS, help=limit_help)
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    verbose_help = f"show what other libraries write; else it is in {LOG} of --out"
+    parser.add_argument("--verbose", action="store_true", help=verbose_help)
     options = parser.parse_args(argv)
     at_least("--limit", options.limit)
     need("The demo", "hf", "torch", "transformers")
     began = time.perf_counter()
     out = output_folder(options.out or Path("demo_results") / time.strftime("%Y%m%d-%H%M%S"))
     runs = {}
-    with quiet():
+    with nullcontext() if options.verbose else quiet(logging.ERROR) as log:
         for method in METHODS:
-            sys.stderr.write(f"{method} answers {options.limit} questions of {TASK} ...\n")
+            console().write(f"{method} answers {options.limit} questions of {TASK} ...\n")
             runs[method] = _run(method, out / method, options.limit)
+    if log is not None:
+        shutil.move(log, out / LOG)
     sys.stdout.write(f"\n{score_table(runs)}\n\n{interpretation(runs)}\n\n")
     page = _page(list(runs.values()), out / "demo.html")
     sys.stdout.write(f"{page}  (every question with passages, rules, prompts and answers)\n")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag._register import MODELS, find_method, register
+from lm_eval_rag.harness.plugin.chosen_methods import Methods
 from lm_eval_rag.harness.plugin.evaluation import Evaluation
 from lm_eval_rag.harness.plugin.evaluation import evaluate as evaluate_models
 from lm_eval_rag.harness.plugin.model import RagLM, model_class
@@ -17,7 +18,7 @@ def evaluate(
     questions: Any,
     *,
     rules: Any = None,
-    methods: Sequence[str | Callable[..., Any]] | str = ("standard_rag",),
+    methods: Methods = ("standard_rag",),
     retrievers: Sequence[str] | str = (),
     generator: str | None = None,
     model_args: Mapping[str, Any] | None = None,
@@ -38,7 +39,9 @@ def evaluate(
         questions: A file, ``hub:ORG/NAME``, a frame, or a list of texts or dictionaries: ``question``, and optionally
             ``answer`` or ``answers``, ``id``, ``time``, ``gold_passages``; other columns are slices.
         rules: None; ``mine`` for rules mined from the documents' facts; or a file, frame or list of rules or facts.
-        methods: Names, ``FILE.py:NAME``, ``external=FILE.py:NAME``, ``external=http://...``, or generator functions.
+        methods: Names, ``FILE.py:NAME``, ``external=FILE.py:NAME``, ``external=http://...``, generator functions, or
+            functions of a question that return an answer (systems); ``LABEL=`` before a name, or a dictionary
+            ``{LABEL: METHOD}``, names the run in all tables.
         retrievers: Names; () gives each method its own.
         generator: Name of the generator; None gives each method its own.
         model_args: Further model arguments, such as ``k`` and ``gen_pretrained``; each method gets those that it has.

@@ -1,7 +1,7 @@
 """Takes echoes of the questions out of the parts of a split: the same entity pair, the same fact, the fact reversed.
 
-The lots of :mod:`lm_eval_rag.tasks.ruleqa.split` are drawn before, so a held-out fact stays in its part, joins D, or is
-dropped. No training fact becomes a question, and checkpoints that were trained on an earlier version have seen no
+The lots of :mod:`lm_eval_rag.tasks.ruleqa.split` are drawn before, so a held-out fact stays in its part or is dropped.
+No training fact becomes a question, and checkpoints that were trained on an earlier version have seen no
 question of this one.
 """
 
@@ -14,7 +14,7 @@ import polars as pl
 from lm_eval_rag.tasks.ruleqa.partners import TRIPLE, reversed_facts
 from lm_eval_rag.tasks.ruleqa.split import GROUP, Parts
 
-PAIR = ["first", "second"]
+PAIR = ["subject", "object"]
 NAMES = ("documents", "retriever", "generator", "test")
 
 
@@ -32,31 +32,30 @@ def without_loops(parts: Parts) -> Parts:
 def static(parts: Parts, pairs: pl.DataFrame) -> tuple[Parts, dict[str, int]]:
     """Parts of which no two of F_R, F_G and the test facts share an entity pair, in either direction.
 
-    Whole (subject, relation) groups move to D: of the test facts those that share a pair with F_R or F_G, then of F_R
-    those that share one with F_G. Then D loses every fact that states a held-out fact reversed under the relation's
-    partner, so that both are held out together.
+    Whole (subject, relation) groups are dropped: of F_R and F_G those that share a pair with a test fact, then of F_R
+    those that share one with F_G. The test facts stay, since pairs with many relations, which are the richest in
+    evidence, would go first. D loses every fact that states a held-out fact reversed under the relation's partner, so
+    that both are held out together.
 
     Args:
         parts: Result of :func:`lm_eval_rag.tasks.ruleqa.split.static`, without loops.
         pairs: Result of :func:`lm_eval_rag.tasks.ruleqa.partners.partners`.
 
     Returns:
-        The parts, and how many facts were moved or dropped, by reason.
+        The parts, and how many facts were dropped, by reason.
     """
-    retriever, generator = _paired(parts.retriever), _paired(parts.generator)
-    test, known = _sharing(_paired(parts.test), pl.concat([retriever, generator]))
-    retriever, shared = _sharing(retriever, generator)
-    moved = [frame.drop(PAIR) for frame in (known, shared)]
-    documents = pl.concat([parts.documents, *moved])
-    test, retriever = test.drop(PAIR), retriever.drop(PAIR)
-    held_out = pl.concat([test, retriever, parts.generator])
-    kept = documents.join(reversed_facts(held_out, pairs), on=TRIPLE, how="anti", maintain_order="left")
+    generator = _unshared(parts.generator, parts.test)
+    apart_from_test = _unshared(parts.retriever, parts.test)
+    retriever = _unshared(apart_from_test, generator)
+    held_out = pl.concat([parts.test, retriever, generator])
+    documents = parts.documents.join(reversed_facts(held_out, pairs), on=TRIPLE, how="anti", maintain_order="left")
     counts = {
-        "test facts that moved to D, since their entity pair is in F_R or F_G": known.height,
-        "facts of F_R that moved to D, since their entity pair is in F_G": shared.height,
-        "facts of D dropped, since they state a held-out fact reversed": documents.height - kept.height,
+        "facts of F_R dropped, since a test fact has the entity pair": parts.retriever.height - apart_from_test.height,
+        "facts of F_G dropped, since a test fact has the entity pair": parts.generator.height - generator.height,
+        "facts of F_R dropped, since F_G has the entity pair": apart_from_test.height - retriever.height,
+        "facts of D dropped, since they state a held-out fact reversed": parts.documents.height - documents.height,
     }
-    return Parts(kept, retriever, parts.generator, test), counts
+    return Parts(documents, retriever, generator, parts.test), counts
 
 
 def temporal(parts: Parts, asked: pl.DataFrame, pairs: pl.DataFrame) -> tuple[Parts, dict[str, int]]:
@@ -79,15 +78,8 @@ def temporal(parts: Parts, asked: pl.DataFrame, pairs: pl.DataFrame) -> tuple[Pa
     return replace(parts, retriever=retriever, generator=generator), counts
 
 
-def _paired(facts: pl.DataFrame) -> pl.DataFrame:
-    """The facts with the entity pair without its direction, in ``PAIR``."""
-    return facts.with_columns(
-        first=pl.min_horizontal("subject", "object"), second=pl.max_horizontal("subject", "object")
-    )
-
-
-def _sharing(facts: pl.DataFrame, others: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The facts of groups that share no entity pair with ``others``, and the facts of those that do."""
-    groups = facts.join(others, on=PAIR, how="semi").select(GROUP).unique()
-    apart, sharing = (facts.join(groups, on=GROUP, how=how, maintain_order="left") for how in ("anti", "semi"))
-    return apart, sharing
+def _unshared(facts: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The facts of the (subject, relation) groups of which no entity pair is in ``others``, in either direction."""
+    pairs = pl.concat([others.select(PAIR), others.select(subject="object", object="subject")])
+    groups = facts.join(pairs, on=PAIR, how="semi").select(GROUP).unique()
+    return facts.join(groups, on=GROUP, how="anti", maintain_order="left")

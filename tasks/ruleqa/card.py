@@ -40,8 +40,8 @@ STATIC = (
     "D has 6 to 7 times the published number of documents. The published D of FB15k-237 has about as many documents as "
     "its training set has facts on entity pairs with two relations or more; the paper does not say how it was chosen. "
     "Here D has all facts, so that retrieval has to find those that matter.",
-    "Q, F_R and F_G share no entity pair, in either direction. Groups that shared one moved to D. D has no fact that "
-    "states a held-out fact reversed under a symmetric or inverse relation.",
+    "Q, F_R and F_G share no entity pair, in either direction: groups of F_R and F_G that shared one were dropped. D "
+    "has no fact that states a held-out fact reversed under a symmetric or inverse relation.",
 )
 FEW = (
     "The bank contains every rule with a support of at least 2, including identity rules. Rules of length 1 are fewer "

@@ -16,12 +16,13 @@ def key():
     return answer_key(TASK)
 
 
-@pytest.fixture
-def write(key, tmp_path):
-    """Writes a submission: answers and fields of lines by functions of (id, document), fields of the card by name."""
+def writer(key, folder):
+    """Writes submissions into a folder: answers and fields by functions of (id, document), the card by name."""
 
-    def write(name="An entry", answer=lambda id, doc: "x", folder=None, fields=lambda id, doc: {}, **card):
-        path = tmp_path / (folder or name.lower().replace(" ", "-"))
+    def write(
+        name="An entry", answer=lambda id, doc: "x", folder=folder, fields=lambda id, doc: {}, place=None, **card
+    ):
+        path = folder / (place or name.lower().replace(" ", "-"))
         (path / "predictions").mkdir(parents=True)
         about = {"version": key.version, "data": key.data, "arguments": {}}
         whole = {"name": name, "team": "a team", "method": "a_method", "package": "0", "tasks": {TASK: about}, **card}
@@ -31,6 +32,13 @@ def write(key, tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def write(key, tmp_path):
+    """:func:`writer` of the test's own folder; ``folder`` names the folder of the entry."""
+    write_there = writer(key, tmp_path)
+    return lambda *parts, folder=None, **named: write_there(*parts, place=folder, **named)
 
 
 @pytest.fixture(scope="session")

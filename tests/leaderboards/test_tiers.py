@@ -184,8 +184,8 @@ def test_the_budget_is_the_sum_of_the_lines(write, key):
 
 
 def test_a_board_ranks_neither_own_corpora_nor_claims(write, key, entry, run_of_vote, tmp_path):
-    from lm_eval_rag.leaderboards.board.content import board_of
     from lm_eval_rag.leaderboards.board.entries import read_entries
+    from lm_eval_rag.leaderboards.board.overall import board_of
 
     board = entry.parent
     assert main(["verify", str(entry), "--rerun", str(run_of_vote), "--by", "m"]) == 0

@@ -8,7 +8,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.leaderboards.board.content import canary_predictions
+from lm_eval_rag.leaderboards.board.canaries import canary_predictions
 from lm_eval_rag.leaderboards.submissions.answer_key import data_hash, record_of
 from lm_eval_rag.leaderboards.submissions.form import Prediction, slug_of
 from lm_eval_rag.leaderboards.submissions.packing import _checked, _line
@@ -74,7 +74,9 @@ def test_scores_do_not_depend_on_the_order_of_lines(write):
 
 
 def test_canaries_score_as_constants_do(key):
-    abstaining, common = (key.scores(one, {}) for one in canary_predictions(key).values())
+    abstaining, common = (
+        key.scores(canary_predictions(key)[name], {}) for name in ("abstains always", "most common gold answer")
+    )
     assert set(abstaining["crag_score"].values()) == {0.0} and set(abstaining["em"].values()) == {0.0}
     firsts = [doc["answers"] for doc in key.questions.values()]
     best = max(sum(answer in golds for golds in firsts) for answer in {golds[0] for golds in firsts})

@@ -73,7 +73,7 @@ def test_times(time: str, words: str) -> None:
 
 def test_examples() -> None:
     assert question("icews14", "Iraq", "Consult", "2014-11-03") == "Whom did Iraq consult on 3 November 2014?"
-    assert question("yago", "Ann", "plays for", "1987") == "For which team did Ann play in 1987?"
+    assert question("yago", "Ann", "plays for", "1987") == "For whom did Ann play in 1987?"
     asked = question("fb15k237", "Gettysburg College", "operating income currency", None)
     assert asked == "Which currency does Gettysburg College report its operating income in?"
 
@@ -157,7 +157,9 @@ def test_the_written_questions_are_worded(built: tuple[str, str, str], cache: Pa
 def test_the_same_rules_are_selected(built: tuple[str, str, str], cache: Path) -> None:
     _, plain, natural = built
     banks = [RuleBank(open_corpus(corpus)) for corpus in (plain, natural)]
-    rows = zip(*(tables(cache, corpus)["queries"].iter_rows(named=True) for corpus in (plain, natural)), strict=True)
+    rows = zip(
+        *(tables(cache, corpus)["queries"][:400].iter_rows(named=True) for corpus in (plain, natural)), strict=True
+    )
     for row, reworded in rows:
         asked = (row["subject"], row["relation"])
         assert banks[1].recognise(reworded["text"]) == banks[0].recognise(row["text"]) == asked

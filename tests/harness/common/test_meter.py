@@ -35,7 +35,11 @@ def until(condition):
     [
         ({"total": 8, "unit": "documents"}, 2, "x: 2/8 documents, about 30 s left"),
         ({"total": 4_000_000, "unit": "bytes"}, 1_000_000, "x: 1.0 of 4.0 MB, about 30 s left"),
-        ({"total": 1_000, "unit": "documents"}, 1, "x: 1/1000 documents, about 166 min left"),
+        ({"total": 1_000, "unit": "documents"}, 20, "x: 20/1000 documents, about 8 min left"),
+        ({"total": 1_000, "unit": "documents"}, 19, "x: 19/1000 documents, time left unknown"),
+        ({"total": 100, "unit": "documents"}, 5, "x: 5/100 documents, about 3 min left"),
+        ({"total": 100, "unit": "documents"}, 4, "x: 4/100 documents, time left unknown"),
+        ({"total": 100, "unit": "documents", "start": 90}, 4, "x: 94/100 documents, time left unknown"),
         ({"total": 10, "unit": "documents", "start": 6}, 2, "x: 8/10 documents, about 10 s left"),
         ({"total": 10, "unit": "documents"}, 0, "x: 0/10 documents, time left unknown"),
         ({"unit": "bytes"}, 2_500_000, "x: 2.5 MB, 10 s so far"),

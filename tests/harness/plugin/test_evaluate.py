@@ -49,7 +49,9 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["evaluate", "--documents", "facts.jsonl", "--questions", "asked.csv", "--rules", "mine"]
     argv += ["--methods", "rule_vote,external=my.py:answer", "--model_args", "n_rules=3", "--out", "out"]
     assert cli.main(argv) == 0
-    said = capsys.readouterr().out
+    said, shown = capsys.readouterr()
+    assert "Run 2 of 2: external-my.py-answer" in shown and "it/s" not in shown
+    assert "it/s" in (place / "out" / "log.txt").read_text()
     assert {line.split("  ")[0] for line in said.splitlines()} >= {"rule_vote", "external function=my.py:answer"}
     assert "lm-eval-rag report out" in said and "100.0" in said
     runs = read_runs([place / "out"])
@@ -87,6 +89,10 @@ def test_unscored_questions_are_named_and_give_status_3(place: Path, capsys: pyt
     [
         (["--methods", "standard_rga"], "Unknown method 'standard_rga'. Did you mean 'standard_rag'"),
         (["--methods", "external"], "The method 'external' is not allowed"),
+        (["--methods", "mine="], "The method 'mine=' is not allowed"),
+        (["--methods", "mine=standard_rga"], "Unknown method 'standard_rga'"),
+        (["--methods", "externl=my.py:answer"], "write external=FILE.py:NAME"),
+        (["--methods", "a=standard_rag,a=standard_prompting"], "Two runs are a"),
         (["--methods", "external=no.py:answer"], "there is no file no.py"),
         (["--methods", "my.py:answer"], "write external=FILE.py:NAME"),
         (["--methods", "standard_rag,external=my.py:anwser"], "Did you mean 'answer'"),
@@ -160,6 +166,67 @@ def test_in_python_with_tables_and_a_second_call_from_the_journal(place: Path) -
         records = [sample["doc"]["_rag"] for sample in result.samples]
         asked = sum(r["calls"].get("Retrieve", 0) + r["calls"].get("AskSystem", 0) for r in records)
         assert sum(record["journalled"] for record in records) == asked > 0
+
+
+def answering(question: str) -> dict[str, Any]:
+    """A system at the top of a file."""
+    return {"answer": "Town 6", "passages": [{"id": "f6-12"}]}
+
+
+class Bot:
+    """A system with a state."""
+
+    def __init__(self, town: str) -> None:
+        self.town = town
+
+    async def __call__(self, query: Query) -> str:
+        return self.town if query.id != "p7" else "Town 7"
+
+
+def test_functions_of_python_are_systems_and_runs_have_names(place: Path) -> None:
+    def run() -> Evaluation:
+        methods = {
+            "Ours, now": answering,
+            "Bot": Bot("Town 6"),
+            "lambda": lambda question: question,
+            "Vote": "rule_vote",
+            "by file": "external=my.py:answer",
+        }
+        return lm_eval_rag.evaluate(FACTS, "asked.csv", rules="mine", methods=methods, out="out")
+
+    first = run()
+    labels = ["Ours, now", "Bot", "lambda", "Vote", "by file"]
+    assert first.scores["run"].to_list() == labels and repr(first).splitlines()[2].startswith("Ours, now ")
+    assert {path.parents[1].name for path in first.files} == {"Ours-now", "Bot", "lambda", "Vote", "by-file"}
+    scores = {run.label: run.scores["em"] for run in first.runs}
+    assert scores["Ours, now"] == scores["by file"] == {"p6": 1.0, "p7": 0.0, "p0": 0.0}
+    assert scores["Bot"] == {"p6": 1.0, "p7": 1.0, "p0": 0.0} and sum(scores["lambda"].values()) == 0
+    passages = {run.label: run.samples[0]["doc"]["_rag"]["passages"] for run in first.runs}
+    assert passages["Ours, now"][0]["id"] == "f6-12" and passages["Bot"] is None
+    journalled = {
+        result.label: sum(sample["doc"]["_rag"]["journalled"] for sample in result.samples) for result in run().runs
+    }
+    assert journalled["Ours, now"] == 3 and journalled["Bot"] == journalled["lambda"] == 0, "only a file tells changes"
+    names = lm_eval_rag.evaluate(
+        FACTS, "asked.csv", methods=[first_object, "top=external=my.py:answer"], out="one", limit=1
+    )
+    assert names.scores["run"].to_list() == ["first_object", "top"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ([3], "The method 3 is not allowed"),
+        ([Bot], "is not allowed: give a name, a generator function"),
+        ([lambda: "x"], "takes no argument. Write it as `def"),
+        ([answering, answering], "Two runs are answering"),
+        ({}, "There are no methods"),
+        ({"a/b": answering, "a b": answering}, "Two runs are a-b"),
+    ],
+)
+def test_mistakes_in_python(place: Path, methods: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        lm_eval_rag.evaluate(FACTS, "asked.csv", methods=methods, out="out")
 
 
 def test_html_in_names_stays_text(place: Path) -> None:

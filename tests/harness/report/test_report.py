@@ -297,6 +297,19 @@ def test_a_zero_has_no_minus() -> None:
     assert cell(Interval(-0.0004, -0.0, -0.0002, 5), "em", of=9) == "0.0 [0.0, 0.0] n=5"
 
 
+def test_versions_are_shown_apart_on_request(make_run: Make, tmp_path: Path) -> None:
+    """Else they are refused, and both versions are named."""
+    make_run(tmp_path / "a", model="standard_rag", n=8)
+    make_run(tmp_path / "b", model="rule_vote", n=8, version=2.0)
+    runs = read_runs([tmp_path])
+    with pytest.raises(UserError, match=rf"standard_rag ran version {runs[0].version}, rule_vote version 2.0.*--apart"):
+        build(runs)
+    old, new = build(runs, apart=True)
+    assert [old.task, new.task] == [f"ruleqa_i@{runs[0].version}", "ruleqa_i@2.0"]
+    assert [len(report.runs) for report in (old, new)] == [1, 1] and not (*old.comparisons, *new.comparisons)
+    assert [report.task for report in build(runs[:1], apart=True)] == ["ruleqa_i"]
+
+
 def test_questions_are_clustered_as_the_task_declares(make_run: Make, tmp_path: Path) -> None:
     """The first run is older and declares nothing; the page names the keys, and ``--unclustered`` leaves them out."""
     make_run(tmp_path / "a", model="standard_prompting", n=120, right=0.3)

@@ -152,6 +152,22 @@ def test_filters_have_their_inputs(runs: Path, page: str) -> None:
     assert classes.count("failed") > 0
 
 
+def test_columns_of_ones_own_filter_if_they_have_few_short_values(make_run: Make, tmp_path: Path) -> None:
+    def add_columns(sample: dict[str, Any]) -> None:
+        number = sample["doc_id"]
+        sample["doc"] |= {"topic": ("history", "sport")[number % 2], "level": number % 3, "checked": number > 9}
+        sample["doc"] |= {"note": f"note {number}", "one": "the same", "a=b": "xy"[number % 2], "list": [number % 2]}
+        sample["doc"] |= {"long": "xy"[number % 2] * 200, "some": "x" if number else None, "_own": "xy"[number % 2]}
+
+    make_run(tmp_path / "a", model="standard_rag", n=60, right=0.3, seed=1)
+    change_samples(tmp_path / "a", add_columns)
+    rows = data_of(page_of(read_runs([tmp_path])))[0]["rows"]
+    assert rows[1]["slices"].items() >= {"topic": "sport", "level": "1", "checked": "False"}.items()
+    assert {key for row in rows for key in row["slices"]} == {
+        *("slice", "popularity", "relation", "topic", "level", "checked")
+    }
+
+
 def test_a_run_without_record_shows_lm_evals_prompt_and_reply(page: str) -> None:
     _, questions = data_of(page)
     stock = questions[0]["runs"][2]

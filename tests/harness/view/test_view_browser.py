@@ -11,6 +11,7 @@ from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -20,6 +21,7 @@ from lm_eval_rag.harness.view.view_page import page_of
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 Made = tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\"> & {{ 1 }}"
+TOPICS = ("history = old", '<img src=x onerror=alert(1)> & "art"', "sport")
 OPTIONS = ("--headless=new", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: none of chromium, google-chrome is installed")
@@ -36,6 +38,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> list[dict
 
 def make_hostile(sample: dict[str, Any]) -> None:
     sample["doc"]["query"] = f"{HOSTILE} {sample['doc_id']}"
+    sample["doc"]["topic"] = TOPICS[sample["doc_id"] % 3]  # a column of the user's own
     if (record := sample["doc"].get("_rag")) is not None:
         record["passages"][0].update(text=f"{HOSTILE} needle{sample['doc_id']}", id=HOSTILE)
         record["prompt"] = HOSTILE
@@ -80,6 +83,12 @@ def test_filters_search_and_links(page_and_samples: Made, tmp_path: Path) -> Non
         and dom.count("<script") == 0
         and unescape(dom.split("<h2>")[1].split("</h2>")[0]) == f"{HOSTILE} {place}"
     )
+
+    dom = shown(page, urlencode({"slice": f"topic={TOPICS[0]}"}), tmp_path)
+    assert re.search(r'id="count"[^>]*>20 of 60 questions<', dom)
+    assert re.findall(r"<small>(q\d+)</small>", dom)[:3] == ["q0000", "q0003", "q0006"]
+    group = dom.partition('<optgroup label="topic">')[2].partition("</optgroup>")[0]
+    assert [unescape(text) for text in re.findall(r">([^<]+)</option>", group)] == [f"{one} (20)" for one in TOPICS]
 
     found = shown(page, 'q="/script>" needle7', tmp_path)
     assert re.search(r'id="count"[^>]*>1 of 60 questions<', found) and 'data-id="q0007"' in found
