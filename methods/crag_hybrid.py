@@ -9,7 +9,8 @@ Departures: the wording of the prompts is ours, and each is one message; express
 Python; the generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=
 sentence-transformers/sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; the sampling
 temperature, which the paper does not give, is 0.7; references come in another order
-(:mod:`lm_eval_rag.methods.crag.references`); the calculator sees tables at Table 5's length, not appendix D.2's.
+(:mod:`lm_eval_rag.methods.crag.references`), tables too (``table_order=pages`` is the paper's); the calculator sees
+tables at Table 5's length, not appendix D.2's.
 Options beyond the paper, all off: ``svm``, ``graph=calls``, ``rerank``, ``best_pages``, ``parents``, ``best_tables``,
 ``routing``, ``graph_first``, ``verify``.
 """
@@ -22,13 +23,13 @@ from typing import Literal
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import AnswerSettings, answer_from
+from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, AnswerSettings, answer_from
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
-from lm_eval_rag.methods.crag.page_tables import select_tables
+from lm_eval_rag.methods.crag.page_tables import TableOrder, select_tables
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.rerank import Rerank, reranked
 from lm_eval_rag.methods.crag.routing import ALL, BY_DOMAIN
@@ -64,9 +65,10 @@ def crag_hybrid(
     rerank: Rerank = "off",
     depth: Depth = 50,
     best_tables: Natural = 0,
+    table_order: TableOrder = "question",
     verify: bool = False,
     reasoning_tokens: Positive = 512,
-    answer_tokens: Positive = 75,
+    answer_tokens: Positive = ANSWER_TOKENS,
     seed: Natural = 0,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:
@@ -97,7 +99,8 @@ def crag_hybrid(
         parents: Retrieve sentences, show the chunks around them.
         rerank: Order ``depth`` chunks again.
         depth: Number of chunks of the first stage.
-        best_tables: Number of tables that are retrieved; 0 takes all, in the order of the pages.
+        best_tables: Most tables, by the retriever; 0 takes as many as fit into ``table_length``.
+        table_order: ``question`` ranks the tables by the retriever; ``pages`` takes them page by page, as in the paper.
         verify: Abstain if the references do not support the answer.
         reasoning_tokens: Limit of tokens of a reply in the form.
         answer_tokens: Limit of tokens of an answer alone.
@@ -142,7 +145,10 @@ def crag_hybrid(
     elif sources.chunks:
         references = replace(references, chunks=(yield from best_sentences(query, (yield from pages()))))
     if table_extractor and sources.tables:
-        tables = yield from select_tables(query, (yield from pages()), length=table_length, best=best_tables)
+        tables = yield from select_tables(
+            query, (yield from pages()), length=table_length, chunks=references.chunks, order=table_order,
+            best=best_tables,
+        )  # fmt: skip
         references = replace(references, tables=tables)
     if calculator:
         results = yield from calculations(

@@ -1,8 +1,11 @@
 """CRAG's official knowledge-graph baseline: sentences of the pages, and facts of the graph (arXiv:2406.04744).
 
-The model names the domain and the entities; rules turn these into calls of the mock API. Departures: those of
-``crag_rag_baseline``; rules for all five domains, where the official kit has them for two
-(:mod:`lm_eval_rag.harness.kg.building`).
+The model names the domain and the entities; rules turn these into calls of the mock API. As in the official kit
+(models/rag_knowledge_graph_baseline.py), 2000 characters are for the pages and 2000 for the graph. Departures: those
+of ``crag_rag_baseline``; rules for all five domains, where the kit has them for two
+(:mod:`lm_eval_rag.harness.kg.building`); whole facts, where the kit cuts the last one; the model names the entities in
+at most 256 tokens, where the kit allows 4096. The hybrid system's paper (arXiv:2408.05141, appendix D.5) gives its own
+facts 1000 characters.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
+from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.knowledge_graph import facts
 from lm_eval_rag.methods.crag.references import References
@@ -21,9 +24,9 @@ def crag_kg_baseline(
     *,
     k: Depth = SENTENCES,
     sentence_length: Positive = SENTENCE,
-    text_length: Natural = TEXT,
-    graph_length: Natural = 1000,
-    answer_tokens: Positive = 75,
+    text_length: Natural = TEXT // 2,
+    graph_length: Natural = TEXT // 2,
+    answer_tokens: Positive = ANSWER_TOKENS,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences and the facts that rules look up.

@@ -1,8 +1,10 @@
 """CRAG's official RAG baseline: the best sentences of the question's pages (facebookresearch/CRAG, arXiv:2406.04744).
 
-20 sentences of at most 1000 characters, 4000 characters in all. Departures: the wording of the prompt is ours; pages
-are read by the run's extractor and sentences are ranked by its retriever (``retriever=dense,retriever_model=minilm``),
-where the official kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; decoding is greedy.
+As in the official kit (models/rag_llama_baseline.py): 20 sentences of at most 1000 characters, each once, 4000
+characters in all, and answers of at most 50 tokens. Departures: the wording of the prompt is ours; pages are read by
+the run's extractor and sentences are ranked by its retriever (``retriever=dense,retriever_model=minilm``), where the
+kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; a sentence that no longer fits is left out, where the kit
+cuts it; decoding is greedy, where the kit samples at temperature 0.1 and top_p 0.9.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.methods.crag.answering import answer_from, baseline_settings
+from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, answer_from, baseline_settings
 from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.references import References
 
@@ -21,7 +23,7 @@ def crag_rag_baseline(
     k: Depth = SENTENCES,
     sentence_length: Positive = SENTENCE,
     text_length: Natural = TEXT,
-    answer_tokens: Positive = 75,
+    answer_tokens: Positive = ANSWER_TOKENS,
     prompt_file: str | None = None,
 ) -> Plan[Answer]:
     """Answer from the best sentences.

@@ -4,8 +4,8 @@ The rules for the question's relation are appended to the question one at a time
 union (equation 1) with the rules goes into the prompt (equation 2).
 
 Departures: the wording of the prompt is ours; the prompt holds the first ``documents`` passages of the union, so that
-methods are compared at one budget (the paper gives the whole union); ``rules=random|shuffled|oracle`` are controls and
-``join=body|replace`` forms of the guided question that the paper lacks.
+methods are compared at one budget (the paper gives the whole union). The paper lacks the controls
+``rules=random|shuffled|permuted|matched|oracle`` and the forms ``join=body|replace`` of the guided question.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.scoring.judge.agreement import wilson
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.methods.crag.chunks import best_sentences
-from lm_eval_rag.methods.crag.page_tables import select_tables
+from lm_eval_rag.methods.crag.page_tables import TableOrder, select_tables
 from lm_eval_rag.methods.crag.rerank import reranked
 
 PLAIN: dict[str, Any] = {"rerank": "off", "depth": 50, "best_pages": 0, "parents": False, "prompt_file": None}
@@ -40,11 +40,14 @@ def chunks_of(**options: Any) -> Callable[[Query], Plan[Answer]]:
     return method
 
 
-def tables_of(best: int) -> Callable[[Query], Plan[Answer]]:
+def tables_of(order: TableOrder, best: int = 0) -> Callable[[Query], Plan[Answer]]:
     """Tables of at most 4000 characters, returned as notes."""
 
     def method(query: Query) -> Plan[Answer]:
-        shown = yield from select_tables(query, (yield from pages()), length=4000, best=best)
+        chunks = yield from reranked(query, 10, [], **PLAIN)
+        shown = yield from select_tables(
+            query, (yield from pages()), length=4000, chunks=chunks, order=order, best=best
+        )
         return Answer("", notes=shown)
 
     return method
@@ -67,8 +70,9 @@ def main() -> None:
         "chunks, best_pages=10": chunks_of(best_pages=10),
         "chunks, parents": chunks_of(parents=True),
         "chunks, rerank=retriever": chunks_of(rerank="retriever"),
-        "tables, cut": tables_of(0),
-        "tables, best_tables=5": tables_of(5),
+        "tables, table_order=pages": tables_of("pages"),
+        "tables": tables_of("question"),
+        "tables, best_tables=5": tables_of("question", 5),
     }
     for retriever in ("bm25", *(["dense"] if options.encoder else [])):
         extra = {"retriever": retriever} | (

@@ -1,6 +1,7 @@
 """Object recall@k of BM25 on RuleQA: without rules, with rules, and with every control. Prints one table per set.
 
     python scripts/bench_recall.py ruleqa_i ruleqa_f --k 10 --rules 3
+    python scripts/bench_recall.py ruleqa_i ruleqa_i_natural --no-rules
 
 A question is a hit if a gold answer is the object of one of the first k documents. ``pooled`` uses the whole union; its
 mean size is printed too. A row says which rules are used and how they are joined to the question: the whole rule, as in
@@ -21,6 +22,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from bench_evidence import bench_evidence
 
+from lm_eval_rag._build import corpus_of
 from lm_eval_rag.harness.core.asks import RuleControl
 from lm_eval_rag.harness.core.types import Passage, Rule
 from lm_eval_rag.harness.data.corpus import open_corpus
@@ -30,7 +32,7 @@ from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.rules.variants import variants
 from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
 
-SLICES = ("all", "direct", "rule_required", "unreachable")
+SLICES = ("all", "direct", "reverse", "rule_required", "other_link", "nowhere")
 FORMS: dict[str, Callable[[str, Rule], str]] = {
     "whole rule": lambda text, rule: f"{text} {rule.text}",
     "body": lambda text, rule: f"{text} {rule.body}",
@@ -47,19 +49,20 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--rules", type=int, default=3)
     parser.add_argument("--hard", action="store_true", help="all rule_required queries instead of Q")
+    parser.add_argument("--no-rules", action="store_true", help="only the question as it is, as standard_rag retrieves")
     options = parser.parse_args()
     wikipedia = [task for task in options.tasks if task.partition(":")[0] in WIKIPEDIA]
     if wikipedia:
         bench_evidence(wikipedia)
     for task in [task for task in options.tasks if task not in wikipedia]:
-        bench(task, options.k, options.rules, options.hard)
+        bench(task, options.k, options.rules, options.hard, options.no_rules)
 
 
-def bench(task: str, k: int, n: int, hard: bool) -> None:
+def bench(task: str, k: int, n: int, hard: bool, no_rules: bool) -> None:
     """Print the table of one set."""
-    corpus = open_corpus(_build(task))
-    assert corpus.folder is not None
-    rows = pq.read_table(corpus.folder / "queries.parquet").to_pylist()
+    corpus = open_corpus(corpus_of(task))
+    assert corpus.questions is not None
+    rows = pq.read_table(corpus.questions / "queries.parquet").to_pylist()
     rows = [row for row in rows if row["in_hard" if hard else "in_main"]]
     bank, retriever = RuleBank(corpus), BM25(corpus)
     print(f"\n{task}: {len(corpus)} documents, {len(rows)} queries, k={k}, {n} rules; {_recognised(bank, rows)}")
@@ -71,6 +74,8 @@ def bench(task: str, k: int, n: int, hard: bool) -> None:
         _print(name, rows, [merge(ranked) for ranked in lists], k)
 
     line("no rules", [[row["text"]] for row in rows], round_robin)
+    if no_rules:
+        return
     unguided = [list(variants(row["text"], n)) for row in rows]
     line("no rules, variants fused", unguided, reciprocal_rank)
     line("no rules, variants round robin", unguided, round_robin)
@@ -115,16 +120,6 @@ def _hit(row: dict[str, Any], passages: Sequence[Passage]) -> bool:
 
 def _percent(hits: list[bool]) -> float:
     return 100 * sum(hits) / len(hits) if hits else math.nan
-
-
-def _build(task: str) -> str:
-    if task == "ruleqa_demo":
-        from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
-
-        return build_demo()
-    from lm_eval_rag.tasks.ruleqa.build import build
-
-    return build(task)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from lm_eval_rag.harness.report.stats import Interval
 
 SETS = tuple(f"ruleqa_{letter}" for letter in "iywfn")
 HARD = ("ruleqa_i_hard", "ruleqa_f_hard", "ruleqa_n_hard")
-SLICES = ("direct", "rule_required", "unreachable")
+SLICES = ("direct", "reverse", "rule_required", "other_link", "nowhere", "stable", "changed")
 METRICS = ("em", "recall@10", "token_f1", "crag_score", "pooled_recall_contains")
 CONTROLS = ("random", "shuffled", "oracle")
 

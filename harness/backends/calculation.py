@@ -10,6 +10,7 @@ from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Calculate
 from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.calculate import calculate
+from lm_eval_rag.harness.core.calculate_lines import expression_in
 from lm_eval_rag.harness.core.calculate_values import Calculation, CalculationError, written
 from lm_eval_rag.harness.core.types import Query, Step
 
@@ -28,7 +29,7 @@ class CalculateBackend:
 def _served(expression: str) -> Served:
     began = perf_counter()
     try:
-        result = Calculation(expression, written(calculate(expression)))
+        result = Calculation(expression, written(calculate(expression_in(expression))))
         shown = result.value
     except CalculationError as error:
         result, shown = Calculation(expression, refused=error.reason), f"refused: {error}"

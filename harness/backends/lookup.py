@@ -14,6 +14,7 @@ from lm_eval_rag.harness.core.asks import HasGraph, Lookup
 from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.types import Query, Step
+from lm_eval_rag.harness.data.folders import META
 from lm_eval_rag.harness.data.page_store import read_meta, split_id
 from lm_eval_rag.harness.kg import URL_VARIABLE, KnowledgeGraph, open_graph
 
@@ -25,45 +26,52 @@ HOW = f"Give kg=FOLDER or kg=http://..., or set {URL_VARIABLE}."
 class Graphs:
     """The knowledge graph of each query, opened when first needed.
 
-    ``meta.json`` of a corpus folder says under ``kg`` which graph belongs to it: a folder in the cache (where it was
-    built, else the server of ``CRAG_MOCK_API_URL`` stands in), or null where looking up is not part of the task.
+    The corpus decides whether there is a graph, ``given`` only which one. ``meta.json`` of a corpus folder says under
+    ``kg`` which graph belongs to it: a folder in the cache (if it was not built, the server of ``CRAG_MOCK_API_URL`` is
+    used), or null if looking up is not part of the task (CRAG's task 1). A corpus that does not say, such as your own
+    documents, has the given graph or none.
 
     Args:
-        given: The one graph of all queries; None takes each corpus's own.
+        given: The graph of all queries whose corpus does not exclude one; None takes each corpus's own.
     """
 
     given: KnowledgeGraph | None = None
-    _opened: dict[str, KnowledgeGraph | None] = field(default_factory=dict)
-    _belongs: dict[str, bool] = field(default_factory=dict)
+    _opened: dict[str, KnowledgeGraph] = field(default_factory=dict)
+    _kg: dict[str, str | None] = field(default_factory=dict)
 
     def of(self, query: Query) -> KnowledgeGraph | None:
-        """The graph of a query; None where its task has none.
+        """The graph of a query; None if its task has none.
 
         Raises:
             UserError: It needs one, and there is none at hand.
         """
+        corpus = split_id(query.corpus or "")[0]
+        folder = self._folder(corpus)
+        if folder is None:
+            return None
         if self.given is not None:
             return self.given
-        corpus = split_id(query.corpus or "")[0]
         if corpus not in self._opened:
-            self._opened[corpus] = _graph_of(corpus, query)
+            self._opened[corpus] = _open(folder, corpus, query)
         return self._opened[corpus]
 
     def has(self, query: Query) -> bool:
-        """Whether a graph was given or belongs to the query's corpus; it is not opened."""
-        corpus = split_id(query.corpus or "")[0]
-        if self.given is None and corpus not in self._belongs:
-            self._belongs[corpus] = (cache_dir() / corpus / "meta.json").is_file() and bool(read_meta(corpus).get("kg"))
-        return self.given is not None or self._belongs[corpus]
+        """Whether a query has a graph; it is not opened."""
+        folder = self._folder(split_id(query.corpus or "")[0])
+        return folder is not None and bool(folder or self.given)
+
+    def _folder(self, corpus: str) -> str | None:
+        """The folder of a corpus's graph in the cache; None if its task has none, "" if the corpus does not say."""
+        if corpus not in self._kg:
+            known = bool(corpus) and (cache_dir() / corpus / META).is_file()
+            self._kg[corpus] = read_meta(corpus).get("kg", "") if known else ""
+        return self._kg[corpus]
 
 
-def _graph_of(corpus: str, query: Query) -> KnowledgeGraph | None:
-    meta = read_meta(corpus) if corpus else {}
-    if "kg" not in meta:
+def _open(place: str, corpus: str, query: Query) -> KnowledgeGraph:
+    if not place:
         raise UserError(f"Question {query.id!r} needs Lookup, and comes without a knowledge graph. {HOW}")
-    if meta["kg"] is None:
-        return None
-    folder = cache_dir() / str(meta["kg"])
+    folder = cache_dir() / place
     try:
         return open_graph(folder if folder.is_dir() else None)
     except UserError:

@@ -11,7 +11,7 @@ from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
 
 RuleOrder = Literal["confidence_support", "confidence"]
-RuleControl = Literal["selected", "random", "shuffled", "oracle"]
+RuleControl = Literal["selected", "random", "shuffled", "permuted", "matched", "oracle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,9 @@ class MatchRules:
     Args:
         order: ``confidence_support`` ranks by confidence x sqrt(support), ``confidence`` by confidence alone.
         control: ``selected`` (those rules), or a control: ``random`` (as many, another head), ``shuffled`` (the same
-            head, bodies of other rules), ``oracle`` (those whose body reaches a gold answer; an upper bound).
+            head, bodies of other rules), ``permuted`` and ``matched`` (the same head, bodies that subjects of the head
+            have, with as many documents or of the same confidence), ``oracle`` (those whose body reaches a gold answer;
+            an upper bound).
         repeat: Whether identity rules may be among them.
         seed: Of the random controls.
     """
@@ -81,6 +83,40 @@ class MatchRules:
     control: RuleControl = "selected"
     repeat: bool = False
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recognise:
+    """The (subject, relation) that ``text`` asks about, as the rule bank recognises them; None where unknown."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Which entities the facts of the query's whole corpus name, and how often: :class:`Stated`, most frequent first.
+
+    They are the objects of the facts about ``subject`` with ``relation``; None stands for any. With ``inverse`` they
+    are the subjects of the facts whose object is ``subject``. Ties are in alphabetical order.
+    """
+
+    subject: str | None = None
+    relation: str | None = None
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """An entity that documents name.
+
+    Args:
+        documents: Number of these documents.
+        last: The most recent time among them; None if they have none.
+    """
+
+    entity: str
+    documents: int
+    last: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +228,8 @@ Ask = (
     | Pages
     | Rank
     | MatchRules
+    | Recognise
+    | Facts
     | Examples
     | Generate
     | Loglikelihood

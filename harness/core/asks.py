@@ -15,6 +15,7 @@ from lm_eval_rag.harness.core.ask_types import Calculate as Calculate
 from lm_eval_rag.harness.core.ask_types import Classify as Classify
 from lm_eval_rag.harness.core.ask_types import Embed as Embed
 from lm_eval_rag.harness.core.ask_types import Examples as Examples
+from lm_eval_rag.harness.core.ask_types import Facts as Facts
 from lm_eval_rag.harness.core.ask_types import Generate as Generate
 from lm_eval_rag.harness.core.ask_types import HasGraph as HasGraph
 from lm_eval_rag.harness.core.ask_types import HasLoglikelihood as HasLoglikelihood
@@ -24,9 +25,11 @@ from lm_eval_rag.harness.core.ask_types import MatchRules as MatchRules
 from lm_eval_rag.harness.core.ask_types import Pages as Pages
 from lm_eval_rag.harness.core.ask_types import Prepared as Prepared
 from lm_eval_rag.harness.core.ask_types import Rank as Rank
+from lm_eval_rag.harness.core.ask_types import Recognise as Recognise
 from lm_eval_rag.harness.core.ask_types import Retrieve as Retrieve
 from lm_eval_rag.harness.core.ask_types import RuleControl as RuleControl
 from lm_eval_rag.harness.core.ask_types import RuleOrder as RuleOrder
+from lm_eval_rag.harness.core.ask_types import Stated as Stated
 from lm_eval_rag.harness.core.ask_types import System as System
 from lm_eval_rag.harness.core.ask_types import Together as Together
 from lm_eval_rag.harness.core.calculate_values import Calculation
@@ -71,6 +74,22 @@ def match_rules(text: str, k: int, **options: Any) -> Plan[tuple[Rule, ...]]:
     if not k:
         return ()
     reply: tuple[Rule, ...] = yield MatchRules(text, k, **options)
+    return reply
+
+
+def recognise(text: str) -> Plan[tuple[str | None, str | None]]:
+    """Ask which subject and relation a question is about."""
+    reply: tuple[str | None, str | None] = yield Recognise(text)
+    return reply
+
+
+def facts(
+    subject: str | None = None, relation: str | None = None, *, inverse: bool = False
+) -> Plan[tuple[Stated, ...]]:
+    """Ask which entities the facts of the whole corpus name; nothing of an unknown subject and relation."""
+    if subject is None and relation is None:
+        return ()
+    reply: tuple[Stated, ...] = yield Facts(subject, relation, inverse)
     return reply
 
 

@@ -4,10 +4,11 @@ The paper's system hands them to Python's ``eval`` (arXiv:2408.05141, section 4.
 parser only makes a syntax tree; nothing is compiled or executed. Every node of the tree must be in :data:`ALLOWED`,
 every name in :mod:`.calculate_values`, and length, depth and the size of every number are limited.
 
-Allowed are numbers, texts, ``True``, ``False``, lists, tuples, ``+ - * / // % **``, comparisons (also ``1 < 2 < 3``),
-``a if b else c`` with a comparison for ``b``, the functions ``min max sum round abs len date datetime timedelta`` (also
-``datetime.date`` and the like), ``.year``, ``.month``, ``.day`` of a date and ``.days`` of a difference of dates. They
-mean what they mean in Python, except that ``date("2024-02-28")`` reads a text and that a whole number may begin with 0.
+Allowed are numbers, texts, ``True``, ``False``, lists, tuples, items of lists (``[1, 2][-1]``), ``+ - * / // % **``,
+comparisons (also ``1 < 2 < 3``), ``and``, ``or``, ``not`` and ``a if b else c`` of comparisons, the functions in
+:data:`.calculate_values.FUNCTIONS`, ``.year``, ``.month``, ``.day`` of a date and ``.days`` of a difference of dates.
+They mean what they mean in Python, except that ``date("2024-02-28")`` reads a text and that a whole number may begin
+with 0. :mod:`.calculate_lines` reads other notations first.
 Other names and syntax, arithmetic on texts and numbers above 1e30 are refused with a reason of
 :data:`.calculate_values.REASONS`.
 """
@@ -28,6 +29,7 @@ from lm_eval_rag.harness.core.calculate_values import (
     Value,
     bounded,
     fit,
+    item,
     number,
     power,
 )
@@ -103,6 +105,8 @@ def _constant(node: ast.Constant) -> Value:
 
 
 def _unary(node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        return not _truth(node.operand)
     value = number(_value(node.operand))
     return -value if isinstance(node.op, ast.USub) else value
 
@@ -124,6 +128,23 @@ def _choice(node: ast.IfExp) -> Value:
     if not isinstance(condition, bool):
         raise CalculationError("wrong type", "what follows 'if' is no comparison")
     return value if condition else other
+
+
+def _truth(node: ast.expr) -> bool:
+    value = _value(node)
+    if not isinstance(value, bool):
+        raise CalculationError("wrong type", "'and', 'or' and 'not' connect comparisons")
+    return value
+
+
+def _connected(node: ast.BoolOp) -> Value:
+    """All parts are calculated, so that what is refused does not depend on the values before it."""
+    values = [_truth(part) for part in node.values]
+    return all(values) if isinstance(node.op, ast.And) else any(values)
+
+
+def _item(node: ast.Subscript) -> Value:
+    return item(_value(node.value), _value(node.slice))
 
 
 def _items(node: ast.List | ast.Tuple) -> Value:
@@ -153,7 +174,9 @@ NODES: dict[type[ast.expr], Callable[[Any], Value]] = {
     ast.Constant: _constant,
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,
+    ast.BoolOp: _connected,
     ast.Compare: _comparison,
+    ast.Subscript: _item,
     ast.IfExp: _choice,
     ast.List: _items,
     ast.Tuple: _items,
@@ -161,4 +184,4 @@ NODES: dict[type[ast.expr], Callable[[Any], Value]] = {
     ast.Call: _call,
     ast.Name: _name,
 }
-ALLOWED = {*NODES, *OPERATORS, *COMPARISONS, ast.Pow, ast.USub, ast.UAdd, ast.Load}
+ALLOWED = {*NODES, *OPERATORS, *COMPARISONS, ast.Pow, ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or, ast.Load}

@@ -15,7 +15,7 @@ MAX_DIGITS = 12  # of a number with a fraction in the result
 
 Reason = Literal[
     "empty", "too long", "too deep", "not an expression", "unknown name", "wrong type", "division by zero",
-    "too large", "no real number", "no date",
+    "too large", "no real number", "no date", "out of range",
 ]  # fmt: skip
 REASONS: tuple[str, ...] = get_args(Reason)
 Value = int | float | bool | str | date | timedelta | tuple[Any, ...]
@@ -126,6 +126,42 @@ def _abs(parts: Sequence[Value]) -> Value:
     return abs(value) if isinstance(value, timedelta) else abs(number(value))
 
 
+def _sorted(parts: Sequence[Value]) -> Value:
+    return tuple(sorted(_among(parts, "sorted")))
+
+
+def _mean(parts: Sequence[Value]) -> Value:
+    numbers = [number(part) for part in _among(parts, "mean")]
+    return math.fsum(numbers) / len(numbers)
+
+
+def _whole(parts: Sequence[Value]) -> Value:
+    return int(number(_one(parts, "int")))
+
+
+def _root(parts: Sequence[Value]) -> Value:
+    value = number(_one(parts, "sqrt"))
+    if value < 0:
+        raise CalculationError("no real number", "a root of a negative number")
+    return math.sqrt(value)
+
+
+def _pow(parts: Sequence[Value]) -> Value:
+    if len(parts) != 2:
+        raise CalculationError("wrong type", "pow takes a base and an exponent")
+    return power(number(parts[0]), number(parts[1]))
+
+
+def item(value: Value, index: Value) -> Value:
+    """The item of a list at an index; negative ones count from the end."""
+    if not isinstance(value, tuple) or isinstance(index, bool) or not isinstance(index, int):
+        raise CalculationError("wrong type", "an index is a whole number, of a list")
+    if not -len(value) <= index < len(value):
+        raise CalculationError("out of range", f"index {index} of a list of {len(value)}")
+    chosen: Value = value[index]
+    return chosen
+
+
 def _date(parts: Sequence[Value]) -> Value:
     """``date(2024, 2, 28)`` or ``date("2024-02-28")``; a time of day is ignored."""
     try:
@@ -158,7 +194,13 @@ FIELDS: dict[type, dict[str, Callable[[Any], int]]] = {
 FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
     "min": lambda parts: min(_among(parts, "min")),
     "max": lambda parts: max(_among(parts, "max")),
-    "sum": _sum, "round": _round, "abs": _abs, "len": _len,
+    "sum": _sum, "round": _round, "abs": _abs, "len": _len, "sorted": _sorted, "int": _whole, "pow": _pow,
+    "float": lambda parts: float(number(_one(parts, "float"))),
+    "mean": _mean, "statistics.mean": _mean, "sqrt": _root, "math.sqrt": _root,
+    "floor": lambda parts: math.floor(number(_one(parts, "floor"))),
+    "math.floor": lambda parts: math.floor(number(_one(parts, "floor"))),
+    "ceil": lambda parts: math.ceil(number(_one(parts, "ceil"))),
+    "math.ceil": lambda parts: math.ceil(number(_one(parts, "ceil"))),
     "date": _date, "datetime": _date, "datetime.date": _date, "datetime.datetime": _date,
     "timedelta": _timedelta, "datetime.timedelta": _timedelta,
 }  # fmt: skip

@@ -7,6 +7,7 @@ hold half a million documents. :meth:`Corpus.of` builds a corpus in memory from 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections import Counter
@@ -19,6 +20,8 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus_files import is_corpus, read_examples, read_files, write_files, write_meta
+from lm_eval_rag.harness.data.paraphrases import paraphrased
+from lm_eval_rag.harness.data.question_forms import read_forms
 from lm_eval_rag.harness.data.tables import encoded, one_chunk, values
 
 COLUMNS = ("id", "text", "subject", "relation", "object", "time")
@@ -64,6 +67,8 @@ class Corpus:
         self._metadata = tuple(metadata) if any(metadata) else ()
         self._read: dict[int, tuple[Any, ...]] = {}  # by row, so that all passages of a document share their texts
         self._examples = None if examples is None else tuple(examples)
+        self.questions = folder  # the folder of its worked examples and of F_R
+        self.forms: Mapping[str, str] = {}  # how questions about a relation are worded, where that is known
 
     @classmethod
     def of(
@@ -185,13 +190,25 @@ class Corpus:
         fingerprint = hashlib.sha256(json.dumps([self.fingerprint, list(rows)]).encode()).hexdigest()[:16]
         return Corpus(table, id=id, fingerprint=fingerprint, sources=sources, metadata=metadata, empty=True)
 
+    def worded(self, id: str, forms: Mapping[str, str], questions: Path) -> Corpus:
+        """The same documents and rules with other wordings of the questions; indexes are shared.
+
+        Args:
+            forms: Relation -> form of its questions (:mod:`lm_eval_rag.harness.data.question_forms`).
+            questions: The folder of the worked examples and of F_R.
+        """
+        other = copy.copy(self)
+        other.id, other.forms, other.questions = id, forms, questions
+        other._examples, other._read = None, {}
+        return other
+
     def with_rules(self, rules: Iterable[Rule]) -> Corpus:
         """The same documents with another rule bank, in memory."""
         import pyarrow as pa
 
         rules, table = tuple(rules), pa.table(self._columns)
         fingerprint = hashlib.sha256(repr((self.fingerprint, rules)).encode()).hexdigest()[:16]
-        return Corpus(
+        other = Corpus(
             table,
             id=self.id,
             fingerprint=fingerprint,
@@ -200,6 +217,8 @@ class Corpus:
             sources=self._sources,
             metadata=self._metadata,
         )
+        other.forms = self.forms
+        return other
 
     def rules(self) -> tuple[Rule, ...]:
         """The rule bank, best first."""
@@ -208,10 +227,9 @@ class Corpus:
     def examples(self) -> tuple[Example, ...]:
         """The generator training set F_G as (query, first answer) pairs; () if there is none."""
         if self._examples is None:
-            assert self.folder is not None
-            self._examples = tuple(
-                (Query(id, text, time, self.id), answers[0]) for id, text, time, answers in read_examples(self.folder)
-            )
+            assert self.questions is not None
+            rows = read_examples(self.questions)
+            self._examples = tuple((Query(id, text, time, self.id), answers[0]) for id, text, time, answers in rows)
         return self._examples
 
     @cached_property
@@ -232,6 +250,30 @@ class Corpus:
             for row in rows[slice(*starts.get(subject, (0, 0)))].tolist()
         ]
 
+    def fact_table(self) -> Any:
+        """The facts of all documents as an Arrow table (subject, relation, object, time); null where there is none."""
+        import pyarrow as pa
+
+        return pa.table({name: self._columns[name] for name in ("subject", "relation", "object", "time")})
+
+    def beside(self, relation: str) -> Mapping[str, int]:
+        """Relations of the subjects that have ``relation`` too -> number of documents with it; {} if it is unknown."""
+        return self._beside.get(relation, {})
+
+    @cached_property
+    def _beside(self) -> dict[str, dict[str, int]]:
+        import polars as pl
+
+        facts = pl.DataFrame(pl.from_arrow(self.fact_table())).select("subject", "relation").drop_nulls()
+        facts = facts.with_columns(pl.all().cast(pl.String))
+        documents = dict(facts["relation"].value_counts().iter_rows())
+        pairs = facts.unique()
+        both = pairs.join(pairs, on="subject").select("relation", "relation_right").unique()
+        beside: dict[str, dict[str, int]] = {}
+        for one, other in both.iter_rows():
+            beside.setdefault(one, {})[other] = documents[other]
+        return beside
+
     def wordings(self) -> dict[str, str]:
         """Paraphrase of a relation in the documents -> the relation's name.
 
@@ -240,26 +282,10 @@ class Corpus:
         """
         counts = Counter(
             (text.partition(subject)[2].partition(object)[0].strip(), relation)
-            for text, subject, relation, object in self._reworded()
+            for text, subject, relation, object in paraphrased(self._columns, SLICE)
         )
         ranked = sorted(counts, key=lambda pair: (-counts[pair], pair[1]), reverse=True)
         return {wording: relation for wording, relation in ranked if wording}
-
-    def _reworded(self) -> list[tuple[str, str, str, str]]:
-        """(text, subject, relation, object) of the documents that paraphrase their fact."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        join = pc.binary_join_element_wise
-        documents: list[tuple[str, str, str, str]] = []
-        for start in range(0, len(self), SLICE):
-            slices = (self._columns[name].slice(start, SLICE) for name in COLUMNS[1:])
-            text, *fact, time = (pc.cast(part, pa.string()) for part in slices)
-            undated = join(join(*fact, " "), ".", "")
-            rows = pc.indices_nonzero(pc.not_equal(text, pc.coalesce(join("Time", time, undated, " "), undated)))
-            documents += zip(*(column.take(rows).to_pylist() for column in (text, *fact)), strict=True)
-        pa.default_memory_pool().release_unused()
-        return documents
 
     @cached_property
     def _by_subject(self) -> tuple[dict[str, tuple[int, int]], Any]:
@@ -283,6 +309,8 @@ def open_corpus(corpus_id: str) -> Corpus:
     Raises:
         UserError: There is no such folder, a file of it is missing or damaged, or it holds no document.
     """
+    if (reworded := read_forms(cache_dir() / corpus_id)) is not None:
+        return open_corpus(reworded[0]).worded(corpus_id, reworded[1], cache_dir() / corpus_id)
     if not is_corpus(cache_dir() / corpus_id):
         task = corpus_id.split("/")[0]
         raise UserError(

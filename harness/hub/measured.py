@@ -29,6 +29,7 @@ class Measured:
         of: Number of questions of the whole task; if ``asked`` is smaller, the card says so.
         part: Which questions were used, if not the task's test questions.
         source: The file, or ``training``.
+        is_first: Whether the metric is the first that the task shows.
     """
 
     task: str
@@ -39,6 +40,7 @@ class Measured:
     of: int | None = None
     part: str = ""
     source: str = ""
+    is_first: bool = False
 
     @property
     def on(self) -> str:
@@ -90,6 +92,7 @@ def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
             "the model that is published."
         )
     for task, count in counts.items():
+        first = _first_metric(content, task)
         for key, value in results.get(task, {}).items():
             metric, comma, filter_ = key.partition(",")
             if not comma or metric.endswith("_stderr") or isinstance(value, bool | str):
@@ -103,7 +106,14 @@ def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
                 count["effective"],
                 count["original"],
                 source=path.name,
+                is_first=key == f"{first},none",
             )
+
+
+def _first_metric(content: Mapping[str, Any], task: str) -> str:
+    """The first metric of the task's headline; exact match if it has none."""
+    metadata = content.get("configs", {}).get(task, {}).get("metadata") or {}
+    return str(next(iter(metadata.get("headline") or ()), "em"))
 
 
 def _is_of(arguments: Mapping[str, Any] | str, model: Path, repo: str) -> bool:

@@ -14,7 +14,7 @@ from lm_eval_rag.harness.checkpoints.download import HUB_ID
 from lm_eval_rag.harness.checkpoints.note import Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.hub import measured, terms
+from lm_eval_rag.harness.hub import evaluations, measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
 from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_links_out, refuse_programs, refuse_secrets
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
@@ -62,6 +62,9 @@ def _parser(offered: Offered) -> argparse.ArgumentParser:
     model.add_argument("--dataset", action="append", default=[], help="Hub id of training data; may be repeated")
     model.add_argument("--results", action="append", default=[], type=Path, metavar="PATH",
                        help="lm_eval's results of this model, a file or a folder; may be repeated")  # fmt: skip
+    model.add_argument("--benchmark", metavar="ORG/NAME", help="dataset repository of the tasks of --results: writes "
+                       "one value a task for the Hub's leaderboard")  # fmt: skip
+    model.add_argument("--entry", metavar="URL", help="of --benchmark: the page that has all scores")
     run = _kind(kinds, "run", _run)
     run.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files of `lm-eval-rag retrieve`")
     run.add_argument("--licence", "--license", required=True,
@@ -95,7 +98,7 @@ def _dataset(chosen: argparse.Namespace, offered: Offered) -> Publication:
     folders = {name: cache_dir() / dataset.build() for name, dataset in sets.items()}
     metas = {name: json.loads((folder / "meta.json").read_text(encoding="utf-8")) for name, folder in folders.items()}
     card = dataset_card({name: (dataset, metas[name]) for name, dataset in sets.items()}, chosen.repo, chosen.tag)
-    items = [Item.of(CARD, card.encode())]
+    items = [Item.of(CARD, card.encode()), evaluations.benchmark(sets.values())]
     for name, folder in folders.items():  # only the files of the dataset, without indexes in the same folder
         files = ("meta.json", CARD, *metas[name]["files"])
         refuse_links_out(folder, files)
@@ -126,6 +129,7 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     by_path[CARD] = Item.of(CARD, model_card(about).encode())
     if base and (config := by_path.get("adapter_config.json")):
         by_path[config.path] = _with_base(config, folder, base)
+    by_path |= {item.path: item for item in evaluations.results(results, chosen.benchmark, chosen.entry)}
     kind = f"{note.mode} {note.kind}" if note else "model"
     return _publication(chosen, [by_path[path] for path in sorted(by_path)], f"Publish {kind} {folder.name}", left_out)
 

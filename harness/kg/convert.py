@@ -1,32 +1,27 @@
 """The files of a knowledge graph; large ones are converted once into Parquet, of which only look-ups are read.
 
 Each becomes ``$LM_EVAL_RAG_CACHE/kg/<name>-<sha256>-1000.parquet``. So a graph of hundreds of megabytes takes neither
-minutes to load nor gigabytes of memory, and a changed file is a new conversion. Which pickles are read, and how, says
-:mod:`lm_eval_rag.harness.kg.guarded_pickles`. A graph of your own holds JSON in their place (``grammy_df.json``): an
+minutes to load nor gigabytes of memory, and a changed file is a new conversion. What is read, and within which limits,
+says :mod:`lm_eval_rag.harness.kg.guarded_files`. A graph of your own holds JSON in their place (``grammy_df.json``): an
 object for a dictionary, a list of row objects for a frame.
 """
 
 from __future__ import annotations
 
-import bz2
 import hashlib
-import json
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.common.progress import Meter, written
-from lm_eval_rag.harness.kg.guarded_pickles import convert_pickle
-from lm_eval_rag.harness.kg.records import GROUP, Records, Row, write_records
+from lm_eval_rag.harness.kg.guarded_files import convert_file
+from lm_eval_rag.harness.kg.official import OFFICIAL
+from lm_eval_rag.harness.kg.records import GROUP, Records
 
 logger = logging.getLogger(__name__)
-
-MAX_LINE = 64 << 20  # characters of one line of the open graph, against zip bombs
 
 
 def open_records(folder: Path, *names: str) -> Records:
@@ -44,7 +39,7 @@ def open_records(folder: Path, *names: str) -> Records:
         logger.info("converting %s, once", path)
         with storing(target):
             _convert_into(target, path, digest)
-    return Records(target)
+    return Records(target, official=digest in OFFICIAL.values())
 
 
 def _convert_into(target: Path, path: Path, digest: str) -> None:
@@ -54,7 +49,7 @@ def _convert_into(target: Path, path: Path, digest: str) -> None:
     partial_file = Path(name)
     try:
         with Meter(f"conversion of {path.name}", beside=written(partial_file)):
-            CONVERTERS[path.suffix](path, digest, partial_file)
+            convert_file(path, digest, partial_file)
         partial_file.replace(target)
     finally:
         partial_file.unlink(missing_ok=True)
@@ -76,43 +71,3 @@ def sha256(path: Path) -> str:
     """The hash of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _convert(rows_of: Callable[[Path], Iterator[Row]], path: Path, digest: str, target: Path) -> None:
-    write_records(rows_of(path), target)
-
-
-def _json_rows(path: Path) -> Iterator[Row]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}. Fetch the file again.") from None
-    if isinstance(content, list):
-        content = {str(row): value for row, value in enumerate(content)}
-    if not isinstance(content, dict):
-        raise UserError(f"{path} holds a {type(content).__name__}, not an object or a list. Fetch it again.")
-    yield from content.items()
-
-
-def _line_rows(path: Path) -> Iterator[Row]:
-    """Lines ``["name", {...}]``, packed by bzip2."""
-    with bz2.open(path, "rt", encoding="utf-8") as file:
-        number = 0
-        while True:
-            number += 1
-            try:
-                line = file.readline(MAX_LINE)
-                if not line:
-                    return
-                key, value = json.loads(line)
-            except (EOFError, OSError, ValueError, TypeError, RecursionError) as error:
-                raise UserError(f"{path}, line {number}, is damaged: {error}. Fetch the file again.") from None
-            yield str(key), value
-
-
-CONVERTERS: dict[str, Callable[[Path, str, Path], None]] = {
-    ".json": partial(_convert, _json_rows),
-    ".bz2": partial(_convert, _line_rows),
-    ".pickle": convert_pickle,
-    ".pkl": convert_pickle,
-}

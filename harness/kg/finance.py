@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
-from lm_eval_rag.harness.kg.convert import find
-from lm_eval_rag.harness.kg.guarded_pickles import PickledValues
-from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.convert import find, open_records
+from lm_eval_rag.harness.kg.guarded_files import StoredValues
+from lm_eval_rag.harness.kg.names import NameIndex, ranking_of
+from lm_eval_rag.harness.kg.records import Records
 from lm_eval_rag.harness.kg.sqlite import query
 
 COMPANIES = ("finance/company_name.dict", "kg_finance_company_name.dict.csv")  # the second is its name in a mirror
@@ -27,43 +26,35 @@ class Finance:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._pickled = PickledValues()
+        self._stored = StoredValues()
 
     @cached_property
-    def _symbols(self) -> dict[str, str]:
-        path = find(self.folder, *COMPANIES)
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                return {row["Name"]: row["Symbol"] for row in csv.DictReader(file)}
-        except (OSError, ValueError, KeyError, csv.Error) as error:
-            raise UserError(f"{path} is not CSV with the columns Name and Symbol ({error}). Fetch it again.") from None
+    def _symbols(self) -> Records:
+        return open_records(self.folder, *COMPANIES)
 
     @cached_property
-    def _names(self) -> tuple[list[str], NameIndex]:
-        names = list(self._symbols)
-        return names, NameIndex(names)
+    def _names(self) -> NameIndex:
+        return NameIndex(self._symbols.keys, ranking_of("finance", self._symbols))
 
     def _value(self, file: str, ticker: str) -> Any:
         path = find(self.folder, f"finance/{file}.sqlite")
         rows = query(path, VALUE, (ticker,)).rows
-        if not rows:
-            return None
-        value = rows[0][0]
-        if not isinstance(value, bytes):
-            return json.loads(value) if isinstance(value, str) else value
+        value = rows[0][0] if rows else None
+        if not isinstance(value, bytes | str):
+            return value
         try:
-            return self._pickled.read(value, f"{path}, value of {ticker!r}")
+            return self._stored.read(value, f"{path}, value of {ticker!r}")
         except UserError as error:  # one bad value, not a bad file
             raise CallError(str(error)) from None
 
     def get_company_name(self, query: str) -> list[str]:
         """At most 10 company names, best match first."""
-        names, index = self._names
-        return [names[row] for row in index.search(query)]
+        return [self._symbols.keys[row] for row in self._names.search(query)]
 
     def get_ticker_by_name(self, company_name: str) -> str | None:
         """The ticker symbol of the company of exactly this name."""
-        return self._symbols.get(company_name)
+        symbol: str | None = self._symbols.get(company_name)
+        return symbol
 
     def get_price_history(self, ticker_name: str) -> Any:
         """Daily prices by time stamp, in dollars."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.kg.convert import open_records
-from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.names import NameIndex, ranking_of
 from lm_eval_rag.harness.kg.records import Records
 
 
@@ -23,7 +23,7 @@ class _Named:
 
     @cached_property
     def _index(self) -> NameIndex:
-        return NameIndex(self._records.keys)
+        return NameIndex(self._records.keys, ranking_of("movie", self._records))
 
     @cached_property
     def _rows(self) -> dict[int, int]:

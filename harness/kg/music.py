@@ -1,7 +1,7 @@
 """The music domain: six files, which are pickles in the official graph and JSON in a graph of your own.
 
-Departures from the server: the years of an artist's Grammys are sorted and a band's members are in the file's order,
-where the server has the random order of a set; a missing artist in the Grammy table does not match "nan" or "None".
+Departures from the server: a band's members are in the file's order, where the server has the random order of a set of
+texts; a missing artist in the Grammy table does not match "nan" or "None".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from lm_eval_rag.harness.kg.convert import open_records
 from lm_eval_rag.harness.kg.functions import ATTRIBUTES
-from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.names import NameIndex, ranking_of
 from lm_eval_rag.harness.kg.records import Records
 
 # The column of each attribute in a chart row. The row of a song that is new in the chart has another order, and "-"
@@ -63,11 +63,11 @@ class Music:
 
     @cached_property
     def _artist_index(self) -> NameIndex:
-        return NameIndex(self._artists.keys)
+        return NameIndex(self._artists.keys, ranking_of("music", self._artists))
 
     @cached_property
     def _song_index(self) -> NameIndex:
-        return NameIndex(self._songs.keys)
+        return NameIndex(self._songs.keys, ranking_of("music", self._songs))
 
     def search_artist_entity_by_name(self, artist_name: str) -> list[str]:
         """At most 10 names, best match first."""
@@ -118,9 +118,14 @@ class Music:
         return sum(row["nominee"] == song_name for row in self._grammys)
 
     def grammy_get_award_date_by_artist(self, artist_name: str) -> list[int]:
-        """Years, ascending."""
-        rows = (row for row in self._grammys if any(artist_name in str(row[c]) for c in CREDITS if row[c]))
-        return sorted({int(row["year"]) for row in rows})
+        """Years, each once, in the server's order: that of Python's sets of row numbers and of years."""
+        rows = [
+            place
+            for credit in CREDITS
+            for place, row in enumerate(self._grammys)
+            if row[credit] and artist_name in str(row[credit])
+        ]
+        return list({int(self._grammys[place]["year"]) for place in set(rows)})
 
     def grammy_get_all_awarded_artists(self) -> list[str]:
         """Every Best New Artist once, in the table's order."""

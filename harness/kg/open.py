@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.kg.convert import open_records
-from lm_eval_rag.harness.kg.names import NameIndex
+from lm_eval_rag.harness.kg.names import NameIndex, ranking_of
 from lm_eval_rag.harness.kg.records import Records
 
 FILES = ("open/kg.0.jsonl.bz2", "open/kg.1.jsonl.bz2")
@@ -30,7 +30,7 @@ class Open:
     @cached_property
     def _names(self) -> tuple[list[str], NameIndex]:
         names = list(dict.fromkeys(key for part in self._parts for key in part.keys))  # a name may be in both
-        return names, NameIndex(names)
+        return names, NameIndex(names, ranking_of("open", *self._parts))
 
     def search_entity_by_name(self, query: str) -> list[str]:
         """At most 10 entities, best match first."""

@@ -4,7 +4,7 @@ The official music and soccer files, and the values in the finance databases, ar
 names functions and calls them. Here every name must be on a short list, and even a listed one is never imported: it
 becomes an inert :class:`Standin` that keeps its arguments. Our own code then works out what the stand-ins mean (an
 array, a number, a date). So the worst that a file can do is to be refused, or to take time and memory
-(:mod:`lm_eval_rag.harness.kg.guarded_pickles` limits these). :mod:`lm_eval_rag.harness.kg.frames` reads frames.
+(:mod:`lm_eval_rag.harness.kg.guarded_files` limits these). :mod:`lm_eval_rag.harness.kg.frames` reads frames.
 
 Why not pandas: its reader executes what a pickle names, and the values of a finance database have no pinned hash. It
 also depends on the version that wrote the file. pandas 3.1 reads our sample files of pandas 1.5 to 2.2, but it was not
@@ -26,6 +26,8 @@ from lm_eval_rag.harness.common.errors import UserError
 
 MAX_NODES = 5_000_000  # of one value; shared parts count every time, so that a small file cannot expand without end
 MAX_DEPTH = 50
+MAX_DIGITS = 4_300  # of an integer: Python writes no longer one as text
+MAX_BITS = (10**MAX_DIGITS).bit_length() - 1
 NUMBERS = re.compile(r"[biuf][1248]|U\d{1,6}")
 
 NUMPY = {"ndarray", "dtype", "_reconstruct", "scalar", "_frombuffer"}
@@ -121,7 +123,7 @@ def read_value(content: bytes, what: str) -> Any:
 
 
 def plain(value: Any, what: str) -> Any:
-    """A JSON-able copy: tuples and sets become lists, keys texts, NaN and other missing values None.
+    """A JSON-able copy: tuples and sets become lists, keys texts, NaN, infinity and missing values None.
 
     Raises:
         UserError: It holds an object of an unknown kind, or is too large or too deep.
@@ -139,10 +141,12 @@ class _Plain:
         self.left -= 1
         if self.left < 0 or depth > MAX_DEPTH:
             raise _refused(self.what, "its content is too large or too deep")
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            raise _refused(self.what, f"it holds an integer of more than {MAX_DIGITS:,} digits")
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
-            return None if math.isnan(value) else value
+            return value if math.isfinite(value) else None
         if isinstance(value, dict):
             return {str(self.of(key, depth + 1)): self.of(part, depth + 1) for key, part in value.items()}
         if isinstance(value, list | tuple | set | frozenset):

@@ -15,10 +15,17 @@ Row = tuple[str, Any]  # key, JSON-able value
 
 
 class Records:
-    """Key and JSON-able value of every record of a converted file, in the file's order."""
+    """Key and JSON-able value of every record of a converted file, in the file's order.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The converted file.
+        official: Whether it was converted from one of CRAG's files.
+    """
+
+    def __init__(self, path: Path, official: bool = False) -> None:
         import pyarrow.parquet as pq
+
+        self.official = official
 
         self._file = pq.ParquetFile(path, memory_map=True)
         self._keys = self._file.read(["key"]).column("key")
@@ -66,7 +73,7 @@ def write_records(rows: Iterable[Row], path: Path) -> None:
     with pq.ParquetWriter(path, schema) as writer:
         while part := list(islice(source, GROUP)):
             keys = [_storable(key) for key, _ in part]
-            texts = [json.dumps(value) for _, value in part]
+            texts = [json.dumps(value, allow_nan=False) for _, value in part]
             writer.write_table(pa.table([keys, texts], schema=schema))
 
 

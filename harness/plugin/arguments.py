@@ -49,7 +49,7 @@ class Setup:
         corpora: The retriever, over the tasks' corpora or the one given.
         max_prompt_tokens: The most tokens of a prompt, or None.
         journal: ``off``, a path, or None for a file named after the fingerprint.
-        kg: The one knowledge graph of all questions, or None for those of the tasks' corpora.
+        kg: The knowledge graph in place of the tasks' own, or None; a task without one stays without.
         window: The most questions in flight; None for the default.
         trace: A file for every step of every question; None writes none.
         perplexity: Whether the log-probability of each answer is asked for.

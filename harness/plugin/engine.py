@@ -40,7 +40,7 @@ class Engine:
         journal: Where finished calls are kept.
         max_prompt_tokens: The most tokens of a prompt, beside the model's own context length.
         gold: Gold answers by (corpus, query id), for the oracle control of rules alone.
-        kg: The one knowledge graph of all queries; None takes that which belongs to a query's corpus.
+        kg: The knowledge graph of all queries whose corpus does not exclude one; None takes each corpus's own.
         window: The most questions in flight.
         prices: US dollars per million prompt tokens and per million completion tokens, to show the cost.
         prepare_max_calls: The most calls of the method's preparation, if it has one; None for the default.

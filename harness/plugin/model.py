@@ -73,10 +73,13 @@ class RagLM(LM):  # type: ignore[misc]
 
     @classmethod
     def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> RagLM:
-        """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the results folder."""
+        """As lm_eval's; leaves a ``path`` in the arguments, after which lm_eval names the model and the results folder.
+
+        It begins with an organization, as names of models do on the Hub: programs that read results ask for one.
+        """
         model: RagLM = super().create_from_arg_obj(arg_dict, additional_config)
         arguments = "-".join(f"{key}_{value}" for key, value in sorted(arg_dict.items()) if key != "path")
-        arg_dict.setdefault("path", f"{cls.name}-{arguments}"[:80] + f"-{model.setup.fingerprint[:8]}")
+        arg_dict.setdefault("path", f"lm-eval-rag/{cls.name}-{arguments}"[:92] + f"-{model.setup.fingerprint[:8]}")
         return model
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.backends.classification import ClassifyBackend
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
+from lm_eval_rag.harness.backends.facts import FactsBackend, RecogniseBackend
 from lm_eval_rag.harness.backends.generation import (
     GenerateBackend,
     HasLoglikelihoodBackend,
@@ -51,6 +52,8 @@ BACKENDS: dict[type, Callable[[Resources], Any]] = {
     asks.Prepared: lambda of: PreparedBackend(of.corpora),
     asks.Embed: lambda of: EmbedBackend(of.corpora),
     asks.MatchRules: lambda of: RulesBackend(of.corpora, of.gold),
+    asks.Recognise: lambda of: RecogniseBackend(of.corpora),
+    asks.Facts: lambda of: FactsBackend(of.corpora),
     asks.Examples: lambda of: ExamplesBackend(of.corpora),
     asks.Pages: lambda of: PagesBackend(of.corpora),
     asks.Rank: lambda of: RankBackend(of.corpora, of.journal),

@@ -28,7 +28,7 @@ OWN = {  # read by arguments.py
     "journal": Shared("off or a file", "", "Where replies are stored; by default a file in the cache."),
     "max_prompt_tokens": Shared("a whole number of 1 or more", "", "Most tokens of a prompt; by default what fits."),
     "seed": Shared("a whole number of 0 or more", "0", "Of the generator's samples, and of what the method draws."),
-    "kg": Shared("a folder or an address", "", "A knowledge graph in place of the task's own."),
+    "kg": Shared("a folder or an address", "", "Replaces the knowledge graph of tasks that have one."),
     "extractor": Shared("fast or faithful", "fast", "What turns web pages into text."),
     "window": Shared("a whole number of 1 or more", "256", "The most questions in flight."),
     "trace": Shared("a file", "", "Writes every step of every question, with prompts and replies."),

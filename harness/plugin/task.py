@@ -22,6 +22,7 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.record import SYSTEM
 from lm_eval_rag.harness.plugin.rows import Rows
+from lm_eval_rag.harness.report.cluster_keys import CLUSTERS, Keys, cluster_keys
 from lm_eval_rag.harness.scoring import METRICS, score
 from lm_eval_rag.harness.scoring.case import GROUNDING, LABEL
 from lm_eval_rag.harness.scoring.judge import Item
@@ -57,11 +58,14 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             (``metadata: headline``); a metric that was not scored is left out.
         judge: Name of the judge where the user names none; ``off`` for none.
         crag: Whether CRAG's own rules are in force.
+        clusters: The fields by which questions depend on each other, for intervals and tests, where a YAML declares no
+            others (``metadata: clusters``, :mod:`lm_eval_rag.harness.report.cluster_keys`); () if they do not.
     """
 
     headline: ClassVar[tuple[str, ...]] = ("em", "em_contains", "token_f1", "recall@10", "acc_lm", "crag_score")
     judge: ClassVar[str] = OFF
     crag: ClassVar[bool] = False
+    clusters: ClassVar[Keys] = ()
 
     def __init__(self, config: dict[str, Any] | None = None, **kwargs: Any) -> None:
         config = {**(config or {}), "process_results": process_results}
@@ -70,7 +74,9 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
             {"metric": name, "aggregation": "mean", "higher_is_better": metric.higher_is_better}
             for name, metric in METRICS.items()
         ]
-        config["metadata"] = {HEADLINE: list(self.headline), **(config.get("metadata") or {})}
+        declared = {HEADLINE: list(self.headline), CLUSTERS: self.clusters}
+        config["metadata"] = {**declared, **(config.get("metadata") or {})}
+        config["metadata"][CLUSTERS] = [list(key) for key in cluster_keys(config["metadata"])]
         for name in config["metadata"][HEADLINE]:
             if name not in METRICS:
                 raise unknown("metric in metadata: headline,", str(name), METRICS)

@@ -10,12 +10,18 @@ from dataclasses import dataclass
 
 from lm_eval_rag.harness.common.extras import DISTRIBUTION, versions
 from lm_eval_rag.harness.report.cells import NOT_SIGNIFICANT, SIGNIFICANT
+from lm_eval_rag.harness.report.cluster_keys import clustering_text
 from lm_eval_rag.harness.report.grid import Grid
 from lm_eval_rag.harness.report.plots import PlotData, plots_of
 from lm_eval_rag.harness.report.report_parts import ALPHA, TaskReport
 from lm_eval_rag.harness.report.report_tables import grids_of, missing_of, title_of
 from lm_eval_rag.harness.report.stats import DRAWS
 from lm_eval_rag.harness.report.verdict_lines import verdict_lines
+
+CLUSTERED_HOW = (
+    "Whole clusters are resampled, with a correction for few and unequal ones; the interval is the widest of all keys. "
+    "The p value is the largest of cluster-robust t tests."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +91,15 @@ def _notes(reports: Sequence[TaskReport]) -> Iterable[str]:
         f"Mean [95 % bootstrap interval over questions, {DRAWS:,} draws]; shares in percent; no interval if all values "
         "are equal; n= if a score covers fewer questions than were answered."
     )
+    for report in reports:
+        if report.clusters:
+            yield f"{report.task}: questions are clustered {clustering_text(report.clusters)}. {CLUSTERED_HOW}"
     tests = sum(len(report.comparisons) for report in reports)
     if tests:
         yield (
-            "Differences are paired on the same questions: exact McNemar for 0/1 scores, else paired bootstrap. p Holm "
-            f"is corrected for the {tests} tests of this report; {SIGNIFICANT}: below {ALPHA:g}."
+            "Differences are paired on the same questions. Unless questions are clustered, the test is exact McNemar "
+            "for 0/1 scores, else paired bootstrap. p Holm is "
+            f"corrected for the {tests} tests of this report; {SIGNIFICANT}: below {ALPHA:g}."
         )
         yield (
             f"'{NOT_SIGNIFICANT.capitalize()}' means that these questions do not show which run is better. It does not "

@@ -18,6 +18,9 @@ from lm_eval_rag.harness.report.published import read_published
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.table import printable
 
+UNCLUSTERED_HELP = (
+    "intervals and tests as if questions were independent (default: by the clusters that a task declares)"
+)
 RUN_HELP = "a folder that lm_eval wrote with --output_path FOLDER --log_samples, or a results file in it"
 
 
@@ -39,7 +42,17 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
         rows = read_published(published) if published is not None else ()
         weights = read_weights(options.weights) if options.weights else None
         runs = read_runs(options.run)
-        reports = build(runs, options.by, rows, options.seed, options.against, metrics, weights)
+        reports = build(
+            runs,
+            options.by,
+            rows,
+            options.seed,
+            options.against,
+            metrics,
+            weights,
+            clustered=not options.unclustered,
+            apart=options.apart,
+        )
         whole = document(reports, options.seed, _errors(runs) if options.errors else ())
         if options.json is not None:
             write(FORMATS["json"](whole), options.json, "--json")
@@ -70,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
     parser.add_argument("--metrics", help="only these metrics, in this order, such as em,recall@10 (default: all)")
     parser.add_argument("--weights", help="add weighted means, such as popularity:head=0.6,torso=0.3,tail=0.1")
+    parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
+    apart = "runs of different versions of a task in sections of their own, instead of refusing them"
+    parser.add_argument("--apart", action="store_true", help=apart)
     errors_help = "classify every wrong answer: rule failure, retrieval error or attribution error"
     parser.add_argument("--errors", action="store_true", help=errors_help)
     return parser

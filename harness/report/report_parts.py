@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.report.abstention_scores import Abstention
+from lm_eval_rag.harness.report.cluster_keys import Keys
 from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.stats import Difference, Interval
 
@@ -100,6 +101,7 @@ class TaskReport:
         sizes: Value of the slice -> number of questions, in display order.
         published: The papers' rows for this task and these methods.
         against: The run that all others are compared with; "" if all pairs are compared.
+        clusters: The keys by which questions are clustered in intervals and tests; () if they are not.
     """
 
     task: str
@@ -109,3 +111,4 @@ class TaskReport:
     comparisons: tuple[Comparison, ...]
     published: tuple[PublishedRow, ...]
     against: str = ""
+    clusters: Keys = ()

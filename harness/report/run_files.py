@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_keys
 
 log = logging.getLogger(__name__)
 DATED = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
@@ -63,10 +64,19 @@ class TaskRun:
         return str(self.results["config"].get("model"))
 
     @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the task's configuration says of it."""
+        return self.results["configs"].get(self.task, {}).get("metadata") or {}
+
+    @property
     def headline(self) -> tuple[str, ...]:
         """The metrics that the task declares as its headline; () if it declares none."""
-        metadata = self.results["configs"].get(self.task, {}).get("metadata") or {}
-        return tuple(metadata.get("headline") or ())
+        return tuple(self.metadata.get("headline") or ())
+
+    @property
+    def clusters(self) -> Keys:
+        """The fields by which the task's questions are clustered; () if it declares none."""
+        return cluster_keys(self.metadata)
 
     @property
     def arguments(self) -> Mapping[str, str]:

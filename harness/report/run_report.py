@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
+from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
+from lm_eval_rag.harness.report.clusters import Clusters
 from lm_eval_rag.harness.report.report_parts import Cost, RunReport
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Interval, interval, percentile
@@ -19,13 +21,19 @@ HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The arguments of :func:`build`."""
+    """The arguments of :func:`build`, and the keys by which a task's questions are clustered."""
 
     by: str
     seed: int
     against: str | None
     metrics: tuple[str, ...]
     weights: Weights | None = None
+    clustered: bool = True
+    clusters: Keys = ()
+
+    def labels(self, run: TaskRun, ids: Iterable[str]) -> Clusters:
+        """The clusters of some of a run's questions."""
+        return cluster_labels([run.questions[id_]["doc"] for id_ in ids], self.clusters)
 
     def headline(self, run: TaskRun) -> list[str]:
         """The metrics of slices and differences: those asked for, else those that the task declares.
@@ -52,8 +60,12 @@ def run_report(
     """
 
     def means(names: Iterable[str], inside: Callable[[str], bool]) -> dict[str, Interval]:
-        chosen = {name: [v for id_, v in run.scores.get(name, {}).items() if inside(id_)] for name in names}
-        return {name: interval(values, seed=options.seed) for name, values in chosen.items() if values}
+        chosen = {name: {i: v for i, v in run.scores.get(name, {}).items() if inside(i)} for name in names}
+        return {
+            name: interval(list(values.values()), seed=options.seed, clusters=options.labels(run, values))
+            for name, values in chosen.items()
+            if values
+        }
 
     return RunReport(
         run=run.label,
@@ -66,7 +78,10 @@ def run_report(
         cost=_cost(run),
         abstention=_abstention(run, options),
         unjudged=_unjudged(run),
-        weighted={name: weighted(run, name, options.weights, seed=options.seed) for name in options.headline(run)}
+        weighted={
+            name: weighted(run, name, options.weights, seed=options.seed, keys=options.clusters)
+            for name in options.headline(run)
+        }
         if options.weights
         else {},
         headline=tuple(options.headline(run)),
@@ -91,7 +106,7 @@ def _method(run: TaskRun) -> str:
 
 def _abstention(run: TaskRun, options: ReportOptions) -> Abstention | None:
     """The abstention scores that were asked for; None if the run has none of them."""
-    own = abstention(run, seed=options.seed)
+    own = abstention(run, seed=options.seed, keys=options.clusters)
     if own is None or not options.metrics:
         return own
     scores = {name: own.scores[name] for name in options.metrics if name in own.scores}

@@ -9,7 +9,7 @@ from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 from lm_eval_rag.harness.report.stats import Interval, interval, paired
 from lm_eval_rag.harness.reproduce.claims import line_scores
 from lm_eval_rag.harness.reproduce.published_numbers import PAPER, numbers_of
-from lm_eval_rag.harness.reproduce.row_results import Results
+from lm_eval_rag.harness.reproduce.row_results import Results, clusters_of
 from lm_eval_rag.harness.reproduce.table_spec import Plot, Table
 
 
@@ -66,9 +66,11 @@ def _curves(plot: Plot, task: str, table: Table, results: Results, published: Se
     for name, (row, *_) in lines.items():
         if not row.series or row.x is None or task not in row.tasks:
             continue
-        values = line_scores([name], lines, results, task, plot.metric.replace("{x}", f"{row.x:g}"))
+        scores = line_scores([name], lines, results, task, plot.metric.replace("{x}", f"{row.x:g}"))
+        labels = clusters_of(results, task, scores)
+        ours = interval(list(scores.values()), clusters=labels) if scores else None
         number = numbers_of(row, task, table.source, published).get(COUNTERPARTS.get(plot.metric, plot.metric))
-        point = Point(row.x, interval(list(values.values())) if values else None, number.value if number else None)
+        point = Point(row.x, ours, number.value if number else None)
         if point.ours or point.paper is not None:
             curves.setdefault(row.series, []).append(point)
     ordered = {name: tuple(sorted(points, key=lambda point: point.x)) for name, points in curves.items()}
@@ -85,7 +87,8 @@ def _gains(plot: Plot, task: str, table: Table, results: Results, published: Seq
     def gain(train: str, test: str) -> Interval | None:
         ours = line_scores([trained[train]], lines, results, task, plot.metric)
         shared = [id_ for id_ in ours if id_ in baseline and banks.get(id_) == test]
-        return paired([ours[i] for i in shared], [baseline[i] for i in shared]).interval if shared else None
+        columns = [ours[i] for i in shared], [baseline[i] for i in shared]
+        return paired(*columns, clusters=clusters_of(results, task, shared)).interval if shared else None
 
     def printed(train: int, test: int) -> float | None:
         wanted = (PAPER, table.source, task, "em", f"train_rules=R{train}; test_rules=R{test}")

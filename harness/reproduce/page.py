@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lm_eval_rag.harness.report.cluster_keys import clustering_text
 from lm_eval_rag.harness.report.mistakes import Counts, count
 from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.stats import Interval, interval
 from lm_eval_rag.harness.reproduce.claims import Tested, judge, line_scores
 from lm_eval_rag.harness.reproduce.figure_data import FigureData, figures_of
 from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
-from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results
+from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results, clusters_of
 from lm_eval_rag.harness.reproduce.running import Job, jobs
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.verdicts import RowVerdict, compared_of, row_verdict
@@ -88,6 +89,16 @@ class Page:
     limit: int | None = None
     facts: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def provisional(self) -> tuple[str, ...]:
+        """Names of the lines of claims that were not, or not wholly, run; the verdicts may change when they are."""
+        named = {
+            name
+            for claim in self.table.claims
+            for name in (*claim.better, *claim.worse, *(one for names in claim.controls.values() for one in names))
+        }
+        return tuple(line.name for line in self.lines if line.name in named and line.status != RUN)
+
 
 def make_page(
     table: Table,
@@ -132,9 +143,15 @@ def _facts(results: Results) -> Iterable[tuple[str, str]]:
     """Names and values: dates, versions of the tasks, packages."""
     dates = sorted({result.date for result in results.values()} - {""})
     tasks = {f"{task} {result.version}" for (_, task), result in results.items() if result.version}
+    keys = {task: result.keys for (_, task), result in results.items() if result.keys}
     packages = {package for result in results.values() for package in result.packages}
     if dates:
         yield "Runs", dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    ways: dict[str, list[str]] = {}
+    for task, own in keys.items():
+        ways.setdefault(clustering_text(own), []).append(task)
+    if ways:
+        yield "Clusters", ". ".join(f"{', '.join(names)}: {way}" for way, names in ways.items())
     yield from (
         (name, ", ".join(sorted(own))) for name, own in (("Task versions", tasks), ("Run with", packages)) if own
     )
@@ -153,10 +170,11 @@ def _cell(
     mistakes = [one for result in own for one in result.mistakes.values()]
 
     def score(metric: str) -> Score:
-        values = list(line_scores([rows[0].line], table.lines(), results, task, metric).values())
+        scores = line_scores([rows[0].line], table.lines(), results, task, metric)
+        values, labels = list(scores.values()), clusters_of(results, task, scores)
         number = numbers.get(metric)
         return Score(
-            interval(values) if values else None,
+            interval(values, clusters=labels) if values else None,
             tuple(_means(own, metric)) if len(rows) > 1 else (),
             number.value if number else None,
             number.doubts if number else (),

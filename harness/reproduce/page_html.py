@@ -16,6 +16,7 @@ from lm_eval_rag.harness.reproduce.page_text import (
     doubts,
     figure_table,
     how,
+    provisional,
     signed,
     trial,
 )
@@ -40,7 +41,7 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         HERE,
         "page.html.jinja",
         page=page,
-        trial="" if page.limit is None else trial(page.limit),
+        warnings=[*([] if page.limit is None else [trial(page.limit)]), *filter(None, [provisional(page)])],
         figures=[(figure, svg, figure_table(figure)) for figure, svg in zip(page.figures, drawn, strict=True)],
         no_figures=no_figures,
         judged=[line for line in page.lines if line.verdict is not None],

@@ -17,8 +17,10 @@ from lm_eval_rag.harness.reproduce.verdicts import WIDEST, Compared
 HOW = (
     f"Scores are means over questions, in percent, with a 95 % bootstrap interval over questions ({DRAWS:,} draws). "
     "Where a line has several seeds, its score is the mean over them; page.json has each seed's mean. Differences are "
-    "paired on the same questions. The test is exact McNemar for 0/1 scores, else paired bootstrap, with Holm's "
-    f"correction over all tests of the page. {HOLDS}: the difference and its interval are above 0, and the corrected p "
+    "paired on the same questions. The test is exact McNemar for 0/1 scores, else paired bootstrap. For tasks under "
+    "Clusters, whole clusters are resampled, the interval is the widest of their keys, and p is the largest of "
+    "cluster-robust t tests. Holm's correction is over all tests that the table declares. "
+    f"{HOLDS}: the difference and its interval are above 0, and the corrected p "
     f"is below 0.05. {FAILS}: the same below 0. {UNCLEAR}: anything else; it does not mean that the lines are equally "
     "good."
 )
@@ -28,12 +30,17 @@ PAPER_HOW = (
 )
 
 
+MISSING = 8  # names of missing rows that the warning shows
+
+
 def render_text(page: Page) -> str:
     """The whole text: claims, scores, mistakes, figures, what was not run, and how to read it."""
     title = printable(page.table.title)
     parts = [f"{title}\n{'=' * len(title)}", *map(_wrapped, page.table.notes)]
     if page.limit is not None:
         parts.append(_wrapped(f"! {trial(page.limit)}"))
+    if warning := provisional(page):
+        parts.append(_wrapped(f"! {warning}"))
     parts += [_verdicts(page), _claims(page), *(_metric(page, metric) for metric in page.table.metrics), _doubts(page)]
     parts += [_mistakes(page), *map(_figure, page.figures), _status(page)]
     parts += ["\n".join(_wrapped(f"{name}: {value}") for name, value in page.facts), _wrapped(how(page))]
@@ -48,6 +55,18 @@ def how(page: Page) -> str:
 def trial(limit: int) -> str:
     """The warning on a page of a limited run."""
     return f"A trial, not a result: only the first {limit} questions of each task were run (--limit)."
+
+
+def provisional(page: Page) -> str:
+    """The warning on a page with claims about rows that are missing; "" if none is."""
+    if not page.provisional:
+        return ""
+    shown = ", ".join(page.provisional[:MISSING]) + (", ..." if len(page.provisional) > MISSING else "")
+    return (
+        f"Provisional: {len(page.provisional)} of the rows that claims name were not, or not wholly, run ({shown}). "
+        "The correction counts all tests that the table declares, so a claim that holds here holds with the other rows "
+        "too; a claim that is not significant may become so."
+    )
 
 
 def doubts(page: Page) -> list[str]:
@@ -124,7 +143,16 @@ def _claims(page: Page) -> str:
             shown = {one.against: f"{signed(one, test.metric)} {one.verdict}" for one in test.comparisons}
             n = test.comparisons[0].difference.interval.n
             others = [shown.get(name, "").rstrip() for name in names]
-            rows.append([test.task, test.metric, f"{n:,}", *others, test.verdict_with_controls])
+            best = test.comparisons[0].line
+            rows.append(
+                [
+                    test.task,
+                    f"{test.metric}, best is {best}" if best else test.metric,
+                    f"{n:,}",
+                    *others,
+                    test.verdict_with_controls,
+                ]
+            )
         controls = "vs all controls" if any(test.verdict_with_controls for test in tests) else ""
         head = ["", "", "n", "difference", *(f"vs {name}" for name in names[1:]), controls]
         text = f"{claim.text} ({claim.paper})" if claim.paper else claim.text

@@ -17,6 +17,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.report.drawing import why_no_figures
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
+from lm_eval_rag.harness.report.report_cli import UNCLUSTERED_HELP
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
 from lm_eval_rag.harness.reproduce.figure_files import write_figures
@@ -54,7 +55,8 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     options = _parser(tables).parse_args(argv)
     table, numbers = find_table(options.table, tables), read_published(published)
     check_table(table, numbers)
-    rows = chosen(table, options.only)
+    everything = options.dry_run and not (options.only or options.without_training)  # also rows that do not run here
+    rows = table.rows if everything else chosen(table, options.only, trained=not options.without_training)
     limit = None if options.limit is None else at_least("--limit", options.limit)
     out = options.out or Path("reproduced") / table.name
     runner = Runner(out, Trainer(build), limit, table.share_calls)
@@ -63,7 +65,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         return 0
     output_folder(out)
     failed = run_rows(rows, runner)
-    text = write_page(table, numbers, runner, failed)
+    text = write_page(table, numbers, runner, failed, clustered=not options.unclustered)
     sys.stdout.write(f"{text}\n{out / 'page.html'}\n")
     return FAILED if failed else 0
 
@@ -87,14 +89,19 @@ def names(tables: Path) -> list[str]:
     return sorted(path.stem for path in tables.glob("*.toml"))
 
 
-def chosen(table: Table, only: Sequence[str] | None) -> list[Row]:
-    """The rows to run: those named (``static*`` names several), else all that need nothing beyond the install."""
+def chosen(table: Table, only: Sequence[str] | None, *, trained: bool = True) -> list[Row]:
+    """The rows to run: those named (``static*`` names several), else all that need nothing beyond the install.
+
+    Args:
+        trained: Whether rows are among them that need a training step of the table.
+    """
     for pattern in only or ():
         if not any(_fits(row, pattern) for row in table.rows):
             raise unknown("row", pattern, [row.line for row in table.rows])
+    rows = [row for row in table.rows if trained or not any(job.steps for job in jobs(row))]
     if only:
-        return [row for row in table.rows if any(_fits(row, pattern) for pattern in only)]
-    return [row for row in table.rows if not row.needs]
+        return [row for row in rows if any(_fits(row, pattern) for pattern in only)]
+    return [row for row in rows if not row.needs]
 
 
 def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
@@ -112,10 +119,15 @@ def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
 
 
 def write_page(
-    table: Table, numbers: Sequence[PublishedRow], runner: Runner, failed: Mapping[str, str] | None = None
+    table: Table,
+    numbers: Sequence[PublishedRow],
+    runner: Runner,
+    failed: Mapping[str, str] | None = None,
+    *,
+    clustered: bool = True,
 ) -> str:
     """Write the page of everything that has been run so far into the runner's output folder; returns its text."""
-    results = Reader(table).read(runner, table.rows)
+    results = Reader(table, clustered).read(runner, table.rows)
     page = make_page(table, results, numbers, failed=failed, limit=runner.limit)
     runner.out.mkdir(parents=True, exist_ok=True)
     no_figures = why_no_figures()
@@ -137,9 +149,14 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument("table", metavar="TABLE", help=f"FILE.toml, or one of {', '.join(names(tables))}")
     which = "only these rows, by name or pattern ('static*'), including those that need a GPU or a key"
     parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
+    training = "leave out rows that need a training step of the table; the page is then provisional"
+    parser.add_argument("--without-training", action="store_true", help=training)
     parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
-    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
+    parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the commands of all rows, or of those of --only, and run nothing"
+    )
     return parser
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
+from lm_eval_rag.harness.report.clusters import Clusters
 from lm_eval_rag.harness.report.mistakes import Corpora, Mistake, mistakes, reaches
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.reproduce.banks import part_of_heads
@@ -39,6 +41,8 @@ class Result:
         seconds: Duration of the whole evaluation that it was part of.
         date: When it was run, or "".
         packages: ``name version`` of the packages that it was run with.
+        keys: The keys by which questions are clustered; () if they are not.
+        labels: Question id -> its cluster by each key.
     """
 
     scores: Mapping[str, Mapping[str, float]]
@@ -52,13 +56,20 @@ class Result:
     seconds: float = 0.0
     date: str = ""
     packages: tuple[str, ...] = ()
+    keys: Keys = ()
+    labels: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads finished runs of one table; opens each corpus once."""
+    """Reads finished runs of one table; opens each corpus once.
+
+    Args:
+        clustered: Whether intervals and tests are clustered by the keys that a task declares.
+    """
 
     table: Table
+    clustered: bool = True
     corpora: Corpora = field(default_factory=Corpora)
     _parts: dict[str, dict[str, str]] = field(default_factory=dict)
     _banks: dict[str, RuleBank] = field(default_factory=dict)
@@ -88,6 +99,7 @@ class Reader:
         """What a page needs of one run."""
         samples = {id_: sample for id_, sample in run.questions.items() if self._counts(sample["doc"])}
         docs = {id_: sample["doc"] for id_, sample in samples.items()}
+        keys = run.clusters if self.clustered else ()
         by_bank = any(row.bank for row in self.table.rows)
         return Result(
             scores={
@@ -104,6 +116,8 @@ class Reader:
             seconds=seconds,
             date=run.date,
             packages=tuple(f"{name} {version}" for name, version in run.versions.items()),
+            keys=keys,
+            labels=dict(zip(docs, zip(*cluster_labels(docs.values(), keys), strict=True), strict=True)) if keys else {},
         )
 
     def _counts(self, doc: Mapping[str, Any]) -> bool:
@@ -125,6 +139,16 @@ class Reader:
         if corpus.id not in self._parts:
             self._parts[corpus.id] = part_of_heads(corpus.rules())
         return self._parts[corpus.id].get(str(doc.get("relation")), "")
+
+
+def clusters_of(results: Results, task: str, ids: Iterable[str]) -> Clusters:
+    """The clusters of some questions of a task, by each key that its runs declare; () if they declare none."""
+    declared = (result for (_, name), result in results.items() if name == task and result.keys)
+    known = next(declared, None)
+    if known is None:
+        return ()
+    alone = (None,) * len(known.keys)
+    return list(zip(*(known.labels.get(id_, alone) for id_ in ids), strict=True))
 
 
 def _retrieval_only(result: Result) -> Result:

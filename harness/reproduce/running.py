@@ -67,7 +67,7 @@ class Job:
         return digest([*parts, *(["chat"] if row.chat else []), *([given] if given else [])])[:12]
 
     def commands(self, place: str = "runs") -> list[str]:
-        """The commands that do the same by hand: training, then evaluation.
+        """The commands that do the same by hand: what must come before, training, then evaluation.
 
         ``samples.json``, where it is named, holds the indices of the sampled questions.
         """
@@ -85,7 +85,7 @@ class Job:
         words += ["--limit", str(self.row.first)] if self.row.first else []
         words += ["--include_path", self.row.include_path] if self.row.include_path else []
         words += ["--samples", SAMPLES] if self.sample else []
-        return [*dict.fromkeys(training), shlex.join(words)]
+        return [*self.row.before, *dict.fromkeys(training), shlex.join(words)]
 
 
 def jobs(row: Row) -> list[Job]:
@@ -188,10 +188,9 @@ class Runner:
 
     def _size_and_corpora(self, job: Job, task: str) -> tuple[int, list[str]]:
         """Number of a task's questions, and the ids of their corpora."""
-        key = (task, job.corpus, job.row.include_path)
+        key = (task, json.dumps(job.metadata, sort_keys=True), job.row.include_path)
         if key not in self._questions:
-            metadata = {"corpus": job.corpus} if job.corpus else {}
-            docs = self._manager(metadata, job.row.include_path).load([task])["tasks"][task].eval_docs
+            docs = self._manager(job.metadata, job.row.include_path).load([task])["tasks"][task].eval_docs
             self._questions[key] = len(docs), sorted({str(doc.get("corpus")) for doc in docs})
         return self._questions[key]
 

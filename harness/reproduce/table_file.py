@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.report.run_report import HEADLINE
-from lm_eval_rag.harness.reproduce.table_spec import Claim, Plot, Row, Table, Values, fill
+from lm_eval_rag.harness.reproduce.table_spec import OF, Claim, Plot, Row, Table, Values, fill
 
 Part = TypeVar("Part")
 SEED = "seed"  # rows that differ only in this are one line
@@ -169,6 +169,8 @@ def _check_names(table: Table) -> None:
     lines = table.lines()
     for claim in table.claims:
         for name in chain(claim.better, claim.worse, *claim.controls.values(), *claim.bounds.values()):
+            if claim.of not in OF:
+                raise unknown(f"'of' in the claim {claim.text!r}:", claim.of, OF)
             if name not in lines:
                 raise unknown(f"row in the claim {claim.text!r}:", name, lines)
     for plot in table.plots:

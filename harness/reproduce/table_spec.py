@@ -9,6 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError, unknown
 
 KINDS_OF_TRAINING = ("retriever", "generator")
+MEAN, BEST = OF = ("mean", "best")  # what several lines ``worse`` are to a claim
 Values = Mapping[str, Any]
 
 
@@ -49,6 +50,7 @@ class Row:
         differs: How the row departs from the setting of its published numbers, so that it cannot check them; "" if it
             does not.
         needs: What the row needs beyond the install, such as a GPU; such a row is run only when it is named.
+        before: Commands to run before it, such as a download; they are printed with its command, and not run.
         published: What identifies its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``;
             ``table`` and ``task`` where they are not those of the page and the run.
         series: Name of the curve that it is a point of, or "".
@@ -74,6 +76,7 @@ class Row:
     chat: bool = False
     differs: str = ""
     needs: str = ""
+    before: tuple[str, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     series: str = ""
     x: float | None = None
@@ -107,7 +110,7 @@ class Claim:
     Args:
         text: The claim.
         better: Names of lines; a question's score is their mean.
-        worse: The same.
+        worse: The same, or what ``of`` says.
         metrics: Scores that it is tested on.
         paper: Where the paper says so, and by how much.
         controls: Name of a control -> lines that ``better`` must also beat if the rules are the reason.
@@ -115,6 +118,8 @@ class Claim:
         tasks: Tasks; () for all on which both have been run.
         slice: Only questions of this slice; "" for all.
         bank: ``own``: a row counts on questions about the rules it was trained on; ``other``: on all other questions.
+        of: ``best`` compares with the line of ``worse`` that has the highest mean on the task, ``mean`` with the mean
+            of all. The best is chosen on the same questions, which is to the disadvantage of ``better``.
     """
 
     text: str
@@ -127,6 +132,7 @@ class Claim:
     tasks: tuple[str, ...] = ()
     slice: str = ""
     bank: str = ""
+    of: str = MEAN
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder
 from lm_eval_rag.harness.core.types import Rule
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.rules.controls import random_rules, shuffled_rules
+from lm_eval_rag.harness.rules.controls import CONTROL_RULES, Drawn
 from lm_eval_rag.harness.rules.recognise import Recogniser, Recognition
 
 ORDERS: dict[str, Callable[[Rule], float]] = {
@@ -75,9 +75,9 @@ class RuleBank:
             return tuple(self._oracle_rules(rules, subject, gold))[:k]
         if control == "selected" or relation is None:
             return tuple(rules[:k])
-        draw = {"random": random_rules, "shuffled": shuffled_rules}[control]
         bank = [rule for rule in self._corpus.rules() if repeat or not rule.repeat]
-        return tuple(draw(rules[:k], relation, bank, random.Random(f"{control} {seed} {text}")))
+        drawn = Drawn(rules[:k], relation, bank, random.Random(f"{control} {seed} {text}"), self._corpus.beside)
+        return tuple(CONTROL_RULES[control](drawn))
 
     def _oracle_rules(self, rules: Iterable[Rule], subject: str | None, gold: Sequence[str] | None) -> list[Rule]:
         if gold is None:
@@ -88,4 +88,4 @@ class RuleBank:
 
     @cached_property
     def _recogniser(self) -> Recogniser:
-        return Recogniser(self._corpus.entities, self._corpus.relations, self._corpus.wordings())
+        return Recogniser(self._corpus.entities, self._corpus.relations, self._corpus.wordings(), self._corpus.forms)

@@ -5,6 +5,10 @@ is split into a known entity and a known relation, or a wording that the documen
 the one with the longest relation is used. A split with an unknown entity is used only if there is no other, since a
 question may name an entity that is in no document.
 
+If the corpus has forms of questions ("Whom did {subject} consult on {time}?"), a question in one of these forms is
+about the relation of the form. Of several readings one with a known entity is used, and of these the one with the
+shortest entity.
+
 For any other question, the entity is the longest one that it mentions. The relation is the one whose name or wording is
 most similar to the other words: the largest Dice coefficient over the first five letters of the words, weighted by
 their rarity among the relations (ties by name). If no word is shared, the relation is unknown.
@@ -19,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from lm_eval_rag.harness.data.question_forms import FormReader
 from lm_eval_rag.harness.retrieval.tokens import tokenize
 
 FORM = re.compile(r"^(?:Time \S+ )?what does (.+) \?$")
@@ -39,16 +44,24 @@ class Recogniser:
         entities: Names.
         relations: Names.
         wordings: Other wordings of relations -> the relation's name.
+        forms: Relation -> form of its questions.
     """
 
-    def __init__(self, entities: Iterable[str], relations: Iterable[str], wordings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        entities: Iterable[str],
+        relations: Iterable[str],
+        wordings: Mapping[str, str],
+        forms: Mapping[str, str] | None = None,
+    ) -> None:
         self._entities = frozenset(entities)
         self._phrases = {**wordings, **{name: name for name in relations}}
+        self._forms = FormReader(forms or {})
 
     def recognise(self, text: str) -> Recognition:
         """The subject and the relation of a question."""
         form = FORM.match(text)
-        return (form and self._split(form[1])) or self._guess(text)
+        return (form and self._split(form[1])) or self._read(text) or self._guess(text)
 
     def _split(self, words: str) -> Recognition | None:
         unknown_subject: Recognition | None = None
@@ -61,6 +74,12 @@ class Recogniser:
                 unknown_subject = Recognition(subject, relation)
             cut = words.find(" ", cut + 1)
         return unknown_subject
+
+    def _read(self, text: str) -> Recognition | None:
+        readings = self._forms.read(text)
+        known = [reading for reading in readings if reading[0] in self._entities]
+        best = min(known or readings, key=lambda reading: (len(reading[0]), *reading), default=None)
+        return None if best is None else Recognition(*best)
 
     def _guess(self, text: str) -> Recognition:
         tokens = tokenize(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any
 
 from lm_eval_rag.harness.scoring.answer import em, em_contains, token_f1
@@ -55,12 +56,19 @@ class Metric:
         of: The score of one question, or None if it cannot be scored.
         higher_is_better: Whether a higher score is better.
         unit: ``share`` (shown as percent), ``documents`` or ``perplexity``.
+        lowest: The lowest score that there is.
     """
 
     name: str
     of: Callable[[Case], float | None]
     higher_is_better: bool = True
     unit: str = "share"
+    lowest: float = 0.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest score that there are; infinity where there is no highest."""
+        return self.lowest, 1.0 if self.unit == "share" else inf
 
 
 METRICS: dict[str, Metric] = {
@@ -72,8 +80,8 @@ METRICS: dict[str, Metric] = {
         Metric("crag_correct", crag_correct),
         Metric("crag_missing", crag_missing, higher_is_better=False),
         Metric("crag_hallucination", crag_hallucination, higher_is_better=False),
-        Metric("crag_score", crag_score),
-        Metric("crag_human", crag_human),
+        Metric("crag_score", crag_score, lowest=-1.0),
+        Metric("crag_human", crag_human, lowest=-1.0),
         Metric("within_30s", within_30s),
         Metric("acc_lm", acc_lm),
         *(Metric(f"recall@{k}", partial(recall, k=k)) for k in CUTOFFS),
@@ -82,7 +90,7 @@ METRICS: dict[str, Metric] = {
         Metric("pooled_documents", pooled_documents, higher_is_better=False, unit="documents"),
         Metric("mrr", mrr),
         Metric("attributed", attributed),
-        Metric("perplexity", perplexity, higher_is_better=False, unit="perplexity"),
+        Metric("perplexity", perplexity, higher_is_better=False, unit="perplexity", lowest=1.0),
         Metric("factual_consistency", factual_consistency),
         Metric("consistency_overlap", consistency_overlap),
         Metric("hotpot_em", hotpot_em),

@@ -10,7 +10,9 @@ evaluation script does not run as published and is not followed.
 The rule about "invalid" compares the prediction with each answer: a prediction that contains "invalid" matches only
 answers that contain it. A judge sees only the answers that agree with the prediction in this respect.
 
-A blank answer and an abstention are missing too: the paper counts an empty response as missing.
+A blank answer and an abstention are missing too: the paper counts an empty response as missing. So does a refusal in
+other words ("I'm sorry, I can't find ..."), if the judge recognises it, as the judge by rules does; the public script
+would leave it to the model and call it wrong.
 Without a judge, as on RuleQA, correct means ``em``. All scores are unscored without gold answers and if a judge failed.
 """
 

@@ -8,6 +8,7 @@ from typing import Any
 
 VERDICT = "_judge"  # key in a task document
 RULES = "rules"  # name of the judge that uses no model
+REFUSAL = "refusal"  # rule of a verdict: every judge finds that the answer refuses, in words that the benchmark lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Verdict:
     """The verdict on one answer.
 
     Args:
-        rule: What decided: ``missing``, ``exact``, ``both invalid``, ``one invalid`` or ``judge``.
+        rule: What decided: ``missing``, ``exact``, ``both invalid`` or ``one invalid`` of the specification, ``judge``,
+            or ``refusal`` if the judges call the answer missing.
         correct: Share of the judges that call it correct, in [0, 1]; 0 for a missing answer; None if a judge failed.
         kept: Number of characters of the prediction that were judged; the rest was truncated.
         cut: Name of the truncation.
@@ -37,7 +39,7 @@ class Verdict:
     @property
     def missing(self) -> bool:
         """Whether the answer is missing."""
-        return self.rule == "missing"
+        return self.rule in ("missing", REFUSAL)
 
     @property
     def by_models(self) -> bool:

@@ -134,6 +134,7 @@ def train_query_tower(encoder: QueryEncoder, parts: Sequence[Part], settings: Se
         state.evaluated(0, dev_recall(encoder, parts))
     else:
         state.restore(encoder.module, optimizer)
+    encoder.module.train()  # a model is loaded in evaluation mode, and a resumed run has not evaluated yet
     per_epoch = len(batches(parts, settings.batch_size, settings.seed, 0))
     for epoch, step, batch in _remaining(parts, settings, state.position):
         done = epoch * per_epoch + step
@@ -188,17 +189,25 @@ def _step(
     settings: Settings,
     position: tuple[int, int],
 ) -> float:
-    """One step on this process's share of a batch. Returns the mean loss over all processes."""
+    """One step on this process's share of a batch. Returns the mean loss over all processes.
+
+    Every process draws the documents of the whole batch, so a query's negatives do not depend on the number of devices.
+    """
     import torch
 
     number, rows = batch
-    part, share = parts[number], rows[accelerator.process_index :: accelerator.num_processes] or rows
-    draw = np.random.default_rng([settings.seed, 3, *position, accelerator.process_index])
-    chosen, allowed = documents_of(part, share, settings.hard, draw)
-    documents = torch.tensor(np.asarray(part.vectors[chosen], np.float32), device=accelerator.device)
-    torch.manual_seed(int(draw.integers(2**31)))  # a resumed run must draw the same dropout
-    queries = module(number, [part.examples[row].text for row in share])
-    value = loss(queries, documents, torch.tensor(allowed, device=accelerator.device), settings.temperature)
+    part, index = parts[number], accelerator.process_index
+    draw = np.random.default_rng([settings.seed, 3, *position, 0])
+    chosen, allowed = documents_of(part, rows, settings.hard, draw)
+    share = list(range(len(rows)))[index :: accelerator.num_processes] or list(range(len(rows)))
+    columns = share + [column for column in range(len(chosen)) if column not in set(share)]  # own positives first
+    documents = torch.tensor(
+        np.asarray(part.vectors[[chosen[column] for column in columns]], np.float32), device=accelerator.device
+    )
+    torch.manual_seed(int(draw.integers(2**31)) + index)  # a resumed run must draw the same dropout
+    queries = module(number, [part.examples[rows[i]].text for i in share])
+    mask = torch.tensor(allowed[np.ix_(share, columns)], device=accelerator.device)
+    value = loss(queries, documents, mask, settings.temperature)
     if torch.isfinite(value):
         optimizer.zero_grad()
         accelerator.backward(value)

@@ -23,7 +23,7 @@ from lm_eval_rag.harness.train.generator_model import Loaded, load
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS, Settings
 from lm_eval_rag.harness.train.generator_trainer import fit_model
-from lm_eval_rag.harness.train.training_prompts import Row, build_rows, read_questions, split
+from lm_eval_rag.harness.train.training_prompts import Row, build_rows, read_questions, split, taught
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,13 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
     outcome.prompt = rows[0].version
     outcome.known = _counts(rows, dev, n_questions)
     log.info("%s", ", ".join(f"{name} {value}" for name, value in outcome.known.items()))
-    return fit_model(settings, model, rows, dev, outcome)
+    trained = taught(rows, settings.unstated)
+    if not trained:
+        raise UserError(
+            f"No document of the {len(rows)} training prompts states a gold answer, so --unstated drop leaves none. "
+            "Give --unstated keep or abstain, or another --retriever."
+        )
+    return fit_model(settings, model, trained, dev, outcome)
 
 
 def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Loaded) -> tuple[list[Row], list[Row], int]:
@@ -82,7 +88,7 @@ def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Load
 
 
 def _counts(rows: Sequence[Row], dev: Sequence[Row], n_questions: int) -> dict[str, int]:
-    """Number of rows, and of rows and documents that did not fit."""
+    """Number of rows, of rows and documents that did not fit, and of training rows that do not state the answer."""
     every = [*rows, *dev]
     return {
         "rows": len(rows),
@@ -90,4 +96,5 @@ def _counts(rows: Sequence[Row], dev: Sequence[Row], n_questions: int) -> dict[s
         "rows_left_out": n_questions - len(every),
         "prompts_with_dropped_documents": sum(row.dropped > 0 for row in every),
         "dropped_documents": sum(row.dropped for row in every),
+        "rows_without_the_answer": sum(not row.stated for row in rows),
     }

@@ -18,6 +18,7 @@ from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_settings import Settings
 from lm_eval_rag.harness.train.presets import PRESETS, Preset
+from lm_eval_rag.harness.train.training_prompts import UNSTATED
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--retriever-adapter", help="checkpoint of the retriever (default: that of the mode)")
     add("--rows", default="2048", help="training questions per task, drawn by the seed, or 'all' (default: 2048)")
     add("--dev", type=int, default=200, help="held-out questions per task, to select the checkpoint (default: 200)")
+    unstated = "training prompts whose documents do not state the answer: keep, drop or abstain (default: keep)"
+    add("--unstated", choices=UNSTATED, default="keep", help=unstated)
     add("--lora", action="store_true", default=None, help="train a LoRA adapter")
     add("--full", action="store_false", dest="lora", help="train all weights")
     add("--four-bit", action=BooleanOptionalAction, default=None, help="load the base model in 4 bits")
@@ -91,6 +94,7 @@ def read_settings(args: Namespace) -> Settings:
         dtype=args.dtype,
         device=args.device,
         seed=args.seed,
+        unstated=args.unstated,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.train.presets import Preset
+from lm_eval_rag.harness.train.training_prompts import UNSTATED, Unstated
 
 MAX_TOKENS = 32  # limit of an answer, as in the tasks of RuleQA
 
@@ -25,6 +26,8 @@ class Settings:
         dtype: Type for computing.
         device: ``cpu``, or None for a GPU if there is one.
         seed: Seed of the split, the adapter, dropout and the order of the rows.
+        unstated: What becomes of training prompts whose documents do not state the answer: ``keep`` (as the paper),
+            ``drop``, or ``abstain``, which teaches "I don't know". Dev prompts are all kept.
     """
 
     base: str
@@ -36,6 +39,7 @@ class Settings:
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
     device: str | None = None
     seed: int = 0
+    unstated: Unstated = "keep"
 
     def check(self) -> None:
         """Raise a UserError for a number out of range."""
@@ -46,5 +50,7 @@ class Settings:
             at_least(name, getattr(self.preset, name))
         if self.preset.four_bit and not self.preset.lora:
             raise UserError("A base model in 4 bits is frozen, so --four-bit excludes --full. Give --lora.")
+        if self.unstated not in UNSTATED:
+            raise unknown("unstated", self.unstated, UNSTATED)
         if not self.preset.learning_rate > 0:
             raise UserError(f"learning_rate={self.preset.learning_rate} is not allowed. Give a number above 0.")

@@ -43,7 +43,10 @@ def fit_model(
         train_dataset=Dataset.from_list(encoded),
         processing_class=loaded.tokenizer,
         callbacks=[evaluation],
-        optimizers=(precise_adamw([p for p in loaded.model.parameters() if p.requires_grad]), None),
+        optimizers=(
+            precise_adamw([p for p in loaded.model.parameters() if p.requires_grad], settings.preset.learning_rate),
+            None,
+        ),
     )
     evaluation.trainer = trainer
     state = outcome.last_state()
@@ -73,9 +76,10 @@ def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
     return [position for part in batches for position in part]
 
 
-def precise_adamw(weights: Sequence[Any]) -> Any:
+def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
     """AdamW that updates in float32 whatever the weights' type, because bfloat16 would lose small updates.
 
+    The trainer's schedule scales the optimizer's own learning rate: it does not read that of the trainer's arguments.
     The optimizer has float32 originals, and the model's weights are rounded copies of them after every step.
     """
     import torch
@@ -83,7 +87,8 @@ def precise_adamw(weights: Sequence[Any]) -> Any:
     class PreciseAdamW(torch.optim.AdamW):  # type: ignore[misc]
         def __init__(self) -> None:
             self.copies = list(weights)
-            super().__init__([weight.detach().float().clone() for weight in weights], weight_decay=0.0)
+            originals = [weight.detach().float().clone() for weight in weights]
+            super().__init__(originals, lr=learning_rate, weight_decay=0.0)
 
         @property
         def originals(self) -> list[Any]:

@@ -77,7 +77,7 @@ def read_questions(corpus: Corpus, n_rules: int = 3) -> list[RetrieverQuestion]:
         UserError: The corpus has no F_R, or n_rules is below 1.
     """
     at_least("number of rules", n_rules)
-    path = corpus.folder / "retriever_train.parquet" if corpus.folder else None
+    path = corpus.questions / "retriever_train.parquet" if corpus.questions else None
     if path is None or not path.is_file():
         raise UserError(
             f"Corpus {corpus.id!r} has no F_R to train a retriever on (no retriever_train.parquet). Give a task with "

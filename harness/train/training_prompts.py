@@ -5,15 +5,15 @@ recorder. So the prompts of training and inference are equal byte for byte, and 
 lowest-ranked documents in the same way.
 
 If a question has several gold answers, the target is the one that the best-ranked document in the prompt states, or the
-first if no document states one. The paper does not say.
+first if no document states one. The paper does not say. :func:`taught` decides about prompts that do not state it.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from lm_eval_rag.harness.backends.corpora import Corpora, ExamplesBackend, RetrieveBackend, RulesBackend
 from lm_eval_rag.harness.common.errors import CallError, UserError
@@ -28,6 +28,10 @@ from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.data.tables import read_parquet
 from lm_eval_rag.harness.generators.base import Generator
 from lm_eval_rag.harness.generators.fit import Fitted, fit
+
+Unstated = Literal["keep", "drop", "abstain"]
+UNSTATED: tuple[str, ...] = get_args(Unstated)
+ABSTENTION = "I don't know"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Row:
 
     Args:
         answer: The target: one of the gold answers.
+        stated: Whether a document in the prompt states it.
         dropped: Number of documents that did not fit.
         version: Version of the prompt's wording.
     """
@@ -54,6 +59,7 @@ class Row:
     answer: str
     dropped: int
     version: str
+    stated: bool = True
 
 
 @dataclass(slots=True)
@@ -153,25 +159,39 @@ def build_rows(
     finally:
         bar.close()
     sent = [(question, *recorder.sent[question.query]) for question in questions if question.query in recorder.sent]
-    return [
-        Row(
-            question,
-            fitted.text,
-            choose(question.answers, _shown(prompt, fitted)),
-            fitted.dropped,
-            prompt.template.version,
+    rows = []
+    for question, prompt, fitted in sent:
+        answer = stated_answer(question.answers, _shown(prompt, fitted))
+        rows.append(
+            Row(
+                question,
+                fitted.text,
+                question.answers[0] if answer is None else answer,
+                fitted.dropped,
+                prompt.template.version,
+                answer is not None,
+            )
         )
-        for question, prompt, fitted in sent
-    ]
+    return rows
 
 
-def choose(answers: Sequence[str], passages: Sequence[Passage]) -> str:
-    """The gold answer that the best-ranked passage states (as object, or anywhere in a free text), else the first."""
+def stated_answer(answers: Sequence[str], passages: Sequence[Passage]) -> str | None:
+    """The gold answer that the best-ranked passage states (as object, or anywhere in a free text); None if none is."""
     for passage in passages:
         for answer in answers:
             if answer == passage.fact[2] if passage.fact else answer in passage.text:
                 return answer
-    return answers[0]
+    return None
+
+
+def taught(rows: Sequence[Row], unstated: Unstated) -> list[Row]:
+    """The rows to train on: those that do not state the answer are kept, left out, or answered "I don't know".
+
+    To learn an answer that no document states is to learn to guess.
+    """
+    if unstated == "abstain":
+        return [row if row.stated else replace(row, answer=ABSTENTION) for row in rows]
+    return [row for row in rows if row.stated or unstated == "keep"]
 
 
 def _shown(prompt: Prompt, fitted: Fitted) -> tuple[Passage, ...]:

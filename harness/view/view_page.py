@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
 from itertools import groupby
@@ -29,13 +30,27 @@ SIGNIFICANT = 0.05
 SCRIPTS = ("view_filters.js", "view_question.js", "view.js")  # one script, in this order
 
 
-def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> str:
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What stands in the place of the scores, on a page of runs whose means say nothing.
+
+    Args:
+        link: Where the page belongs.
+    """
+
+    title: str
+    text: str
+    link: str
+
+
+def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0, notice: Notice | None = None) -> str:
     """The page of runs as HTML.
 
     Args:
         runs: Runs as :func:`~lm_eval_rag.harness.report.run_files.read_runs` reads them.
         task: The only task to show; None shows all.
         seed: Seed of the bootstrap.
+        notice: Stands in the place of the scores; then the same runs give the same page, without a date.
 
     Raises:
         UserError: No run has the task, runs side by side have different tasks, or were asked different questions.
@@ -43,12 +58,13 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
     from jinja2 import Environment
 
     runs = _chosen(runs, task)
-    reports = build(runs, seed=seed)
+    reports = [] if notice else build(runs, seed=seed)
     index, packed = _data(runs)
     script, style = "".join(map(_file, SCRIPTS)), _file("view.css")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_file("view.html.jinja"))
     return template.render(
-        tasks=[report.task for report in reports],
+        tasks=list(dict.fromkeys(run.task for run in runs)),
+        notice=notice,
         labels=index["runs"],
         summaries=[_summary(report) for report in reports],
         runs=[(run.label, run.task, str(run.path)) for run in runs],
@@ -58,7 +74,7 @@ def page_of(runs: Sequence[TaskRun], task: str | None = None, seed: int = 0) -> 
         style=style,
         script_hash=_hash(script),
         style_hash=_hash(style),
-        made=f"{datetime.now():%Y-%m-%d %H:%M}",
+        made=None if notice else f"{datetime.now():%Y-%m-%d %H:%M}",
     )
 
 

@@ -124,7 +124,8 @@ function judgePart(judge) {
 function rulesPart(rules) {
   const text = (rule) => `[Entity1, ${rule.body}, Entity2] leads to [Entity1, ${rule.head}, Entity2]`;
   const support = (rule) => `confidence ${rounded(rule.confidence)}, support ${rule.support} of ${rule.body_support}`;
-  const lines = rules.map((rule) => make("li", {}, marked(text(rule)), " ", make("small", {}, support(rule))));
+  const counted = (rule) => rule.confidence !== undefined && make("small", {}, support(rule));
+  const lines = rules.map((rule) => make("li", {}, marked(text(rule)), " ", counted(rule)));
   const none = make("p", { class: "soft" }, "No rule matched.");
   return [make("h4", {}, `Rules (${rules.length})`), lines.length ? make("ul", {}, lines) : none];
 }
@@ -186,6 +187,7 @@ function stepBody(step) {
 }
 
 function promptPart(own, run) {
+  if (!own.prompt && !own.replies.length) return false; // a sample of a submission has neither
   const untraced = "This run has no trace file, so only the last prompt is known.";
   const why = index.traced[run] ? "The trace files have no steps of this question." : untraced;
   const replies = folded(`Replies (${own.replies.length})`, own.replies.map(block));

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 PIPE = r"\|"
+RULE = "\n| ---"  # below the header
 MAX_ROWS, MAX_COLUMNS = 2000, 100
 MAX_TABLE_LENGTH = 4000  # Table 5; its code counts characters
 
@@ -39,6 +40,13 @@ def markdown(rows: Sequence[Sequence[Cell]], caption: str = "") -> str:
 def named(table: str, name: str) -> str:
     """A table with the name of its page above it."""
     return f"Page name: {' '.join(name.split())[:300]}\n{table}"
+
+
+def first_rows(table: str, limit: int) -> str:
+    """The table, cut after the last whole row within ``limit`` characters; "" if no row below its header is left."""
+    part = table if len(table) <= limit else table[: limit + 1].rpartition("\n")[0].rstrip()
+    _, ruled, rows = part.partition(RULE)
+    return part if ruled and "\n|" in rows else ""
 
 
 def shorten(tables: Iterable[str], limit: int = MAX_TABLE_LENGTH) -> str:

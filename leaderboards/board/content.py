@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+
+from lm_eval_rag.harness.report.cluster_keys import cluster_keys, cluster_labels
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
-from lm_eval_rag.harness.report.stats import Difference, Interval, interval, paired
+from lm_eval_rag.harness.report.stats import Difference, Interval
 from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.leaderboards.board.canaries import canary_predictions
+from lm_eval_rag.leaderboards.board.curves import Point, risk_coverage
 from lm_eval_rag.leaderboards.board.entries import Entry, Refused
-from lm_eval_rag.leaderboards.board.ranking import Pair, Standing, overall, ranked
+from lm_eval_rag.leaderboards.board.families import TRIVIAL
+from lm_eval_rag.leaderboards.board.gains import standard_rag_of
+from lm_eval_rag.leaderboards.board.ranking import Pair, Scores, Standing, ranked
+from lm_eval_rag.leaderboards.board.resampling import Floats, Resamples
+from lm_eval_rag.leaderboards.board.slices import slices_of
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, scorer_hash
-from lm_eval_rag.leaderboards.submissions.form import Prediction
+from lm_eval_rag.leaderboards.submissions.form import Claim
+from lm_eval_rag.leaderboards.submissions.suspicions import suspicions
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "crag_hallucination", "crag_missing", "fever_score")
-BASELINE = "standard_rag"  # the method with which others of the same generator are compared
-SLICES = ("slice", "popularity", "question_type", "domain", "type")
-SMALL_SLICE = 10  # questions below which a slice is not shown
-CANARIES = ("abstains always", "most common gold answer")  # rows of no system, to read the others by
+BEST_TRIVIAL = "best trivial baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,13 @@ class Row:
     Args:
         name: Of the entry, the canary, or the published method.
         slug: Of an entry; "" for rows that are none.
-        kind: ``entry``, ``flagged``, ``canary`` or ``published``; only entries are ranked.
+        kind: ``entry``, ``trivial``, ``flagged``, ``own corpus``, ``self-reported``, ``canary`` or ``published``; only
+            entries are ranked.
         scores: Metric -> mean with interval.
         slices: Value of a slice -> mean of the task's main metric with interval.
         gains: What it is compared with -> paired difference of the main metric.
+        curve: Risk and coverage; () where the scores are lacking.
+        claim: Where scores are self-reported, without predictions.
     """
 
     name: str
@@ -46,7 +54,9 @@ class Row:
     slices: Mapping[str, Interval] = field(default_factory=dict)
     gains: Mapping[str, Difference] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    curve: tuple[Point, ...] = ()
     note: str = ""
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class TaskBoard:
         metric: By which entries are ranked.
         metrics: That are shown.
         pairs: Every two entries of the ranking.
+        members: The tasks of a group, whose rows are means over them; () for a task.
     """
 
     task: str
@@ -67,123 +78,145 @@ class TaskBoard:
     metrics: tuple[str, ...]
     rows: tuple[Row, ...]
     pairs: tuple[Pair, ...] = ()
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """All tables.
+    """All tables: of groups, then of tasks.
 
     Args:
-        groups: Group -> entry -> mean over its tasks with interval, for entries that have all of them.
         refused: What is not on the board, and why.
     """
 
     entries: Mapping[str, Entry]
     tasks: tuple[TaskBoard, ...]
-    groups: Mapping[str, Mapping[str, Interval]]
     refused: tuple[Refused, ...]
     scorer: str = field(default_factory=scorer_hash)
 
 
-def board_of(entries: Sequence[Entry], refused: Sequence[Refused] = (), seed: int = 0) -> Board:
-    """The board of some entries; the same entries give the same board."""
-    published = read_published(Path(str(files("lm_eval_rag.leaderboards") / "published")))
-    names = sorted({task for entry in entries for task in entry.tasks})
-    tasks = tuple(_task(name, entries, published, seed) for name in names)
-    return Board({entry.slug: entry for entry in entries}, tasks, _groups(entries, tasks, seed), tuple(refused))
+def clusters_of(key: AnswerKey) -> list[list[Hashable]]:
+    """The labels of the questions by each key of clusters that the task declares."""
+    keys = cluster_keys(key.task.config.metadata)
+    return cluster_labels(key.questions.values(), keys)
 
 
-def main_metric(key: AnswerKey) -> str:
-    """The metric by which a task is ranked."""
-    if getattr(key.task, "crag", False):
-        return "crag_score"
-    families = {doc.get("scoring") for doc in key.questions.values()}
-    return "fever_score" if families == {"fever"} else "em"
+def kind_of(entry: Entry, task: str) -> str:
+    """The kind of an entry's row: what is flagged or was answered over a corpus of its own is shown apart."""
+    if entry.tasks[task].flags:
+        return "flagged"
+    return "own corpus" if entry.is_foreign(task) else "trivial" if entry.family == TRIVIAL else "entry"
 
 
-def _task(name: str, entries: Sequence[Entry], published: Iterable[PublishedRow], seed: int) -> TaskBoard:
+def task_board(
+    name: str, entries: Sequence[Entry], published: Sequence[PublishedRow], claims: Sequence[Claim], seed: int
+) -> tuple[TaskBoard, Scores]:
+    """The table of one task; and the scores by its main metric of all entries and canaries, for its groups."""
     key = answer_key(name)
-    metric = main_metric(key)
+    metric, clusters = key.main_metric, clusters_of(key)
     own = [entry for entry in entries if name in entry.tasks]
-    values = {entry.slug: entry.tasks[name].scores[metric] for entry in own}
-    ranked_ones = {entry.slug: values[entry.slug] for entry in own if not entry.tasks[name].flags}
-    placed, pairs = ranked(ranked_ones, METRICS[metric].higher_is_better, seed)
+    canaries, flags = canary_scores(key)
+    resamples = Resamples(len(key.questions), clusters, seed=seed)
+    values = {entry.slug: entry.tasks[name].scores for entry in own} | canaries
+    labels = [key.tolist() for key in resamples.keys] if clusters else []
+    scores = Scores.of({row: columns[metric] for row, columns in values.items()}, labels)
+    kinds = {entry.slug: kind_of(entry, name) for entry in own}
+    placed, pairs = ranked(
+        scores.of_these([slug for slug, kind in kinds.items() if kind == "entry"]), METRICS[metric].higher_is_better
+    )
     standings = {one.entry: one for one in placed}
-    canaries = {row: key.scores(predictions, {}) for row, predictions in canary_predictions(key).items()}
-    best_canary = max(canaries, key=lambda row: sum(canaries[row][metric].values()))
-    rows = []
-    for entry in own:
-        result = entry.tasks[name]
-        others = {best_canary: canaries[best_canary][metric], **_same_generator(entry, own, values)}
-        rows.append(
-            Row(
-                entry.card.name,
-                entry.slug,
-                "flagged" if result.flags else "entry",
-                _intervals(result.scores, seed),
-                standings.get(entry.slug),
-                result.cost,
-                _slices(key, result.scores[metric], seed),
-                {other: _difference(result.scores[metric], theirs, seed) for other, theirs in others.items()},
-                result.flags,
-            )
+    means, slices = intervals_of(values, resamples), slices_of(key, values, metric, resamples)
+    trivial = [slug for slug, kind in kinds.items() if kind == "trivial"]
+    gains = gains_of(scores, own, name, trivial + [row for row in canaries if not flags[row]])
+    rows = [
+        Row(
+            entry.card.name,
+            entry.slug,
+            kinds[entry.slug],
+            means[entry.slug],
+            standings.get(entry.slug),
+            entry.tasks[name].cost,
+            slices[entry.slug],
+            gains[entry.slug],
+            entry.tasks[name].flags,
+            risk_coverage(entry.tasks[name]),
         )
-    rows.sort(key=lambda row: (row.standing is None, -row.scores[metric].mean, row.name))
-    rows += [Row(row, "", "canary", _intervals(scores, seed)) for row, scores in canaries.items()]
-    rows += _published_rows(name, published)
+        for entry in own
+    ]
+    rows += [
+        Row(row, "", "canary", means[row], slices=slices[row], flags=flags[row], note="no system") for row in canaries
+    ]
+    rows = in_order(rows, metric) + _claimed_rows(name, claims) + _published_rows(name, published)
     shown = tuple(one for one in SHOWN if any(one in row.scores for row in rows))
-    return TaskBoard(name, key.version, key.data, len(key.questions), metric, shown, tuple(rows), tuple(pairs))
+    board = TaskBoard(name, key.version, key.data, len(key.questions), metric, shown, tuple(rows), tuple(pairs))
+    return board, scores
 
 
-def canary_predictions(key: AnswerKey) -> dict[str, dict[str, Prediction]]:
-    """Answers of no system: one that always abstains, and one that always gives the most common gold answer.
-
-    The second looks at the golds, so it is the best that any constant answer can reach.
-    """
-    golds = Counter(doc["answers"][0] for doc in key.questions.values() if doc["answers"])
-    common = min(golds, key=lambda gold: (-golds[gold], gold)) if golds else ""
-    return {
-        CANARIES[0]: {id: Prediction(id=id, answer="I don't know", abstained=True) for id in key.questions},
-        CANARIES[1]: {id: Prediction(id=id, answer=common) for id in key.questions},
-    }
-
-
-def _same_generator(
-    entry: Entry, own: Sequence[Entry], values: Mapping[str, Mapping[str, float]]
-) -> dict[str, Mapping[str, float]]:
-    """The board's ``standard_rag`` with the entry's generator, if there is one and it is another entry."""
-    return {
-        f"{BASELINE}, same generator": values[other.slug]
-        for other in own
-        if other.card.method == BASELINE
-        and other.slug != entry.slug
-        and (other.card.generator, other.card.revision) == (entry.card.generator, entry.card.revision)
-    }
+def canary_scores(key: AnswerKey) -> tuple[dict[str, dict[str, Floats]], dict[str, tuple[str, ...]]]:
+    """Row -> metric -> scores in the order of the questions; and its flags."""
+    scores, flags = {}, {}
+    for row, predictions in canary_predictions(key).items():
+        values = key.scores(predictions, {})
+        flags[row] = tuple(suspicions(key, predictions, values))
+        scores[row] = {
+            metric: np.array([by_id.get(id, np.nan) for id in key.questions]) for metric, by_id in values.items()
+        }
+    return scores, flags
 
 
-def _difference(ours: Mapping[str, float], theirs: Mapping[str, float], seed: int) -> Difference:
-    ids = sorted(ours)
-    return paired([ours[id] for id in ids], [theirs[id] for id in ids], seed=seed)
+def intervals_of(values: Mapping[str, Mapping[str, Floats]], resamples: Resamples) -> dict[str, dict[str, Interval]]:
+    """Row -> metric -> mean with interval, of the metrics that are shares, those of the table first."""
+    known = {metric for columns in values.values() for metric in columns if METRICS[metric].unit == "share"}
+    results: dict[str, dict[str, Interval]] = {row: {} for row in values}
+    for metric in [*(one for one in SHOWN if one in known), *sorted(known - set(SHOWN))]:
+        rows = [row for row, columns in values.items() if not np.isnan(columns.get(metric, np.nan)).all()]
+        if rows:
+            found = resamples.intervals(np.column_stack([values[row][metric] for row in rows]))
+            for row, interval in zip(rows, found, strict=True):
+                results[row][metric] = interval
+    return results
 
 
-def _intervals(scores: Mapping[str, Mapping[str, float]], seed: int) -> dict[str, Interval]:
-    """All scores that are shares, those of the table first."""
-    names = [*(name for name in SHOWN if scores.get(name)), *(name for name in scores if name not in SHOWN)]
-    shares = [name for name in names if METRICS[name].unit == "share" and scores[name]]
-    return {name: interval(list(scores[name].values()), seed=seed) for name in shares}
+def gains_of(
+    scores: Scores, own: Sequence[Entry], task: str, trivial: Sequence[str]
+) -> dict[str, dict[str, Difference]]:
+    """Entry -> what it is compared with -> the paired difference: the best row that is no system, and standard_rag."""
+    best = max(trivial, key=lambda row: scores.averages[row], default="")
+    gains = {}
+    for entry in own:
+        others = {BEST_TRIVIAL: best} if best and best != entry.slug else {}
+        others |= standard_rag_of(entry, own, task)
+        gains[entry.slug] = dict(zip(others, scores.differences(entry.slug, list(others.values())), strict=True))
+    return gains  # fmt: skip
 
 
-def _slices(key: AnswerKey, values: Mapping[str, float], seed: int) -> dict[str, Interval]:
-    """The main metric by the values of the task's slices."""
-    grouped: dict[str, list[float]] = {}
-    for id, value in values.items():
-        for by in SLICES:
-            if key.questions[id].get(by):
-                grouped.setdefault(f"{by}: {key.questions[id][by]}", []).append(value)
-    return {name: interval(ones, seed=seed) for name, ones in sorted(grouped.items()) if len(ones) >= SMALL_SLICE}
+def in_order(rows: Sequence[Row], metric: str) -> list[Row]:
+    """Ranked rows and those in grey by score, so that readers see who beats what; then rows that wait or are apart."""
+
+    def place(row: Row) -> tuple[int, float, str]:
+        part = 2 if row.kind == "own corpus" else 1 if row.flags else 0
+        mean = row.scores[metric].mean if metric in row.scores else float("-inf")
+        return part, -mean if METRICS[metric].higher_is_better else mean, row.name
+
+    return sorted(rows, key=place)
 
 
-def _published_rows(task: str, published: Iterable[PublishedRow]) -> list[Row]:
+def _claimed_rows(task: str, claims: Sequence[Claim]) -> list[Row]:
+    """Scores that somebody reports without predictions."""
+    return [
+        Row(
+            claim.name,
+            "",
+            "self-reported",
+            {name: Interval(value, None, None, 0) for name, value in claim.scores[task].items() if name in METRICS},
+            claim=claim,
+        )
+        for claim in claims
+        if task in claim.scores
+    ]
+
+
+def _published_rows(task: str, published: Sequence[PublishedRow]) -> list[Row]:
     """The papers' rows for this task, by method and generator: not verified, not ranked."""
     rows: dict[str, dict[str, Interval]] = {}
     for row in published:
@@ -195,32 +228,6 @@ def _published_rows(task: str, published: Iterable[PublishedRow]) -> list[Row]:
     return [Row(name, "", "published", scores, note="published, not verified") for name, scores in rows.items()]
 
 
-def _groups(entries: Sequence[Entry], tasks: Sequence[TaskBoard], seed: int) -> dict[str, dict[str, Interval]]:
-    """Means over the tasks of each group that are on the board, where there is more than one."""
-    metric = {task.task: task.metric for task in tasks}
-    groups: dict[str, dict[str, Interval]] = {}
-    for name, members in group_members().items():
-        if len(members) > 1 and all(task in metric for task in members):
-            scored: list[Mapping[str, Mapping[str, float]]] = [
-                {
-                    entry.slug: entry.tasks[task].scores[metric[task]]
-                    for entry in entries
-                    if task in entry.tasks and not entry.tasks[task].flags
-                }
-                for task in members
-            ]
-            groups[name] = overall(scored, seed)
-    return {name: rows for name, rows in groups.items() if rows}
-
-
-def group_members() -> dict[str, list[str]]:
-    """The groups of our tasks, by their YAML files."""
-    import yaml  # type: ignore[import-untyped]
-
-    groups: dict[str, list[str]] = {}
-    for path in sorted(Path(str(files("lm_eval_rag.tasks"))).rglob("*.yaml")):
-        text = path.read_text(encoding="utf-8")
-        if text.startswith("group:"):
-            content: dict[str, Any] = yaml.safe_load(text)
-            groups[content["group"]] = [task for task in content["task"] if isinstance(task, str)]
-    return groups
+def published_rows() -> list[PublishedRow]:
+    """All published numbers of the package."""
+    return list(read_published(Path(str(files("lm_eval_rag.leaderboards") / "published"))))

@@ -1,23 +1,28 @@
 """Ranks with tie groups: entries whose difference is not significant share a rank.
 
-All pairs of entries of one task are compared on the same questions (exact McNemar test, or a paired bootstrap where
-scores are not 0 or 1), and the p values of the task are corrected by Holm's method. Entries are then grouped from the
-best on: an entry that is not significantly worse than the first of the group shares its rank.
+All pairs of entries are compared on the same questions, and their p values are corrected by Holm's method. Entries are
+then grouped from the best on: an entry that is not significantly worse than the first of the group shares its rank.
+
+The tests are those of :func:`lm_eval_rag.harness.report.stats.paired`, with one exception: scores that are not 0 or 1,
+of questions that are not clustered, are compared by a paired t test. The p value of the bootstrap is at least
+2 / 10,001, and Holm's correction for the 4,950 pairs of 100 entries would leave no difference significant. Intervals of
+differences are those of the same standard errors and Student's t.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from statistics import fmean
 
 import numpy as np
 
-from lm_eval_rag.harness.report.stats import DRAWS, LEVEL, Difference, Interval, holm, interval, paired
+from lm_eval_rag.harness.report.clusters import Labels
+from lm_eval_rag.harness.report.stats import LEVEL, Difference, holm
+from lm_eval_rag.leaderboards.board.pairwise import Paired
+from lm_eval_rag.leaderboards.board.resampling import Floats
 
 ALPHA = 1 - LEVEL
-Values = Mapping[str, float]  # question id -> score
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,6 @@ class Standing:
     """
 
     entry: str
-    score: Interval
     rank: int
     best: int
     worst: int
@@ -47,61 +51,80 @@ class Pair:
     p_holm: float
 
 
-def ranked(
-    scores: Mapping[str, Values], higher_is_better: bool = True, seed: int = 0
-) -> tuple[list[Standing], list[Pair]]:
-    """The entries of one task by one metric, best first, ties by name; and all their pairs.
+@dataclass(frozen=True)
+class Scores:
+    """Entries that can be compared with each other: by one metric on the same questions, or by the mean over tasks.
 
     Args:
-        scores: Entry -> question -> score, all over the same questions.
-
-    Raises:
-        ValueError: Two entries were scored on different questions.
+        averages: Entry -> its mean score.
+        tasks: For each task the scores of its questions, and the place of each entry in them.
     """
-    if len({frozenset(values) for values in scores.values()}) > 1:
-        raise ValueError("entries of one ranking are scored on the same questions")
-    ids = sorted(next(iter(scores.values()), {}))
-    columns = {entry: [values[id] for id in ids] for entry, values in scores.items()}
-    means = {entry: fmean(column) for entry, column in columns.items()}
-    order = sorted(columns, key=lambda entry: (-means[entry] if higher_is_better else means[entry], entry))
-    tested = [(a, b, paired(columns[a], columns[b], seed=seed)) for a, b in combinations(order, 2)]
+
+    averages: Mapping[str, float]
+    tasks: Sequence[tuple[Paired, Mapping[str, int]]]
+
+    @staticmethod
+    def of(columns: Mapping[str, Floats], clusters: Sequence[Labels] = ()) -> Scores:
+        """The scores of one task.
+
+        Args:
+            columns: Entry -> scores of the questions, in one order; NaN where there is none.
+            clusters: For each key of clusters one label per question.
+
+        Raises:
+            ValueError: The entries were scored on different questions.
+        """
+        if len({(len(column), np.isnan(column).tobytes()) for column in columns.values()}) > 1:
+            raise ValueError("entries of one ranking are scored on the same questions")
+        known = ~np.isnan(next(iter(columns.values()), np.zeros(0)))
+        values = np.column_stack([column[known] for column in columns.values()]) if columns else np.zeros((0, 0))
+        labels = [tuple(label for label, inside in zip(key, known, strict=True) if inside) for key in clusters]
+        averages = {name: math.fsum(column[known]) / max(1, known.sum()) for name, column in columns.items()}
+        return Scores(averages, [(Paired(values, labels), {name: i for i, name in enumerate(columns)})])
+
+    @staticmethod
+    def mean_of(tasks: Sequence[Scores]) -> Scores:
+        """The mean over tasks, of the entries that all tasks have: a missing task is missing, never 0."""
+        names = [name for name in tasks[0].averages if all(name in task.averages for task in tasks)] if tasks else []
+        averages = {name: math.fsum(task.averages[name] for task in tasks) / len(tasks) for name in names}
+        return Scores(averages, [one for task in tasks for one in task.tasks])
+
+    def of_these(self, names: Sequence[str]) -> Scores:
+        """The same for some of the entries."""
+        return Scores({name: self.averages[name] for name in names}, self.tasks)
+
+    def differences(self, name: str, others: Sequence[str]) -> list[Difference]:
+        """One entry minus each of some others, on the same questions; tasks are independent of each other."""
+        if not others:
+            return []
+        apart = np.array([self.averages[name] - self.averages[other] for other in others])
+        by_task = [paired.row(places[name], [places[other] for other in others]) for paired, places in self.tasks]
+        whole = by_task[0] if len(by_task) == 1 else by_task[0].mean_with(by_task[1:])
+        return whole.differences(apart, sum(len(paired.values) for paired, _ in self.tasks))
+
+
+def ranked(scores: Scores, higher_is_better: bool = True) -> tuple[list[Standing], list[Pair]]:
+    """The entries by one metric, best first, ties by name; and all their pairs."""
+    sign = -1 if higher_is_better else 1
+    order = sorted(scores.averages, key=lambda entry: (sign * scores.averages[entry], entry))
+    tested = [
+        (first, second, difference)
+        for place, first in enumerate(order)
+        for second, difference in zip(
+            order[place + 1 :], scores.differences(first, order[place + 1 :]), strict=True
+        )
+    ]  # fmt: skip
     p_values = holm([difference.p for *_, difference in tested])
     pairs = [Pair(*one, p) for one, p in zip(tested, p_values, strict=True)]
     differ = {(pair.first, pair.second) for pair in pairs if pair.p_holm < ALPHA}
+    better, worse = dict.fromkeys(order, 0), dict.fromkeys(order, 0)
+    for first, second in differ:
+        better[second] += 1
+        worse[first] += 1
     standings: list[Standing] = []
     leader, rank = "", 0
     for place, entry in enumerate(order, 1):
         if not leader or (leader, entry) in differ:
             leader, rank = entry, place
-        better = sum(worse == entry for _, worse in differ)
-        worse = sum(better == entry for better, _ in differ)
-        score = interval(columns[entry], seed=seed)
-        standings.append(Standing(entry, score, rank, 1 + better, len(order) - worse))
+        standings.append(Standing(entry, rank, 1 + better[entry], len(order) - worse[entry]))
     return standings, pairs
-
-
-def overall(tasks: Sequence[Mapping[str, Values]], seed: int = 0) -> dict[str, Interval]:
-    """Entry -> mean over tasks of its mean scores, with an interval from resampled questions of each task.
-
-    Entries that lack a task are left out: a missing task is missing, never 0.
-    """
-    if not tasks:
-        return {}
-    complete = set.intersection(*(set(task) for task in tasks))
-    results = {}
-    for entry in sorted(complete):
-        mean = fmean(fmean(task[entry].values()) for task in tasks)
-        draws = np.mean([_resampled(list(task[entry].values()), seed + i) for i, task in enumerate(tasks)], axis=0)
-        low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2])
-        n = sum(len(task[entry]) for task in tasks)
-        flat = bool(np.all(draws == draws[0]))
-        results[entry] = Interval(mean, None if flat else float(low), None if flat else float(high), n)
-    return results
-
-
-def _resampled(values: Sequence[float], seed: int) -> np.ndarray:
-    """Means of resamples, in the order in which they are drawn, so that tasks are combined independently."""
-    distinct, counts = np.unique(values, return_counts=True)
-    rng = np.random.default_rng(seed)
-    drawn: np.ndarray = rng.multinomial(len(values), counts / len(values), size=DRAWS) @ distinct / len(values)
-    return drawn

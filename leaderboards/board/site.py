@@ -6,10 +6,7 @@ Texts of submissions reach the pages through Jinja's escaping, or as data that s
 from __future__ import annotations
 
 import csv
-import json
-import random
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from importlib.resources import files
 from io import StringIO
 from pathlib import Path
@@ -17,20 +14,22 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import output_folder
-from lm_eval_rag.harness.report.stats import Interval
-from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.leaderboards.board.content import SHOWN, Board, Row, TaskBoard
-from lm_eval_rag.leaderboards.board.entries import Entry
-from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
+from lm_eval_rag.harness.report.cells import cell, p_value, signed
+from lm_eval_rag.leaderboards.board.content import Board
+from lm_eval_rag.leaderboards.board.entry_page import answers_page, entry_values
+from lm_eval_rag.leaderboards.board.families import family_of
+from lm_eval_rag.leaderboards.board.history import Version
+from lm_eval_rag.leaderboards.board.page_data import comparison_data, in_script, index_data, rows_of, script
+from lm_eval_rag.leaderboards.submissions.tiers import SELF_REPORTED
 
-SAMPLED = 50  # answers on the page of an entry
-TEXT = 300  # characters of a passage or answer that is shown
+SCRIPTS = ("board_elements.js", "board_table.js", "board_figures.js", "board_compare.js", "board.js")  # in this order
 SPACE = """---
 title: lm-eval-rag leaderboard
 emoji: 📚
 colorFrom: blue
 colorTo: green
 sdk: static
+app_file: index.html
 pinned: false
 ---
 
@@ -38,8 +37,11 @@ Made by `lm-eval-rag board build`. Every score is computed from predictions.
 """
 
 
-def write_site(board: Board, out: Path) -> list[Path]:
+def write_site(board: Board, out: Path, older: tuple[Version, ...] = ()) -> list[Path]:
     """Write all files; the same board gives the same bytes.
+
+    Args:
+        older: Tables of earlier versions of the data or the scorer.
 
     Raises:
         UserError: The folder holds something that is no site of ours.
@@ -47,166 +49,58 @@ def write_site(board: Board, out: Path) -> list[Path]:
     if out.exists() and any(out.iterdir()) and not (out / "board.csv").is_file():
         raise UserError(f"{out} holds other files. Give --out a new folder, or that of an earlier site.")
     output_folder(out)
-    pages = {
-        "index.html": _render(
-            "index.html.jinja", board=board, data=_script(index_data(board)), title="RAG leaderboard"
-        ),
-        "board.csv": _csv(board),
-        "README.md": SPACE,
-    }
-    for entry in board.entries.values():
-        pages[f"entries/{entry.slug}.html"] = _entry_page(board, entry)
-        pages[f"data/{entry.slug}.js"] = f"boardData({_script(['entry', entry.slug, _answers(entry)])});\n"
-    for task in board.tasks:
-        pages[f"data/{task.task}.pairs.js"] = f"boardData({_script(['pairs', task.task, _pairs(task)])});\n"
-        pages[f"data/{task.task}.questions.js"] = f"boardData({_script(['questions', task.task, _questions(task)])});\n"
-    for old in (*out.glob("entries/*.html"), *out.glob("data/*.js")):
-        old.unlink()  # of entries that are no longer there
-    for name, text in pages.items():
+    for old in (*out.glob("entries/*.html"), *out.glob("data/*.js"), out / "older.html"):
+        old.unlink(missing_ok=True)  # of entries that are no longer there
+    paths = []
+    for name, text in _pages(board, older):
         path = out / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return [out / name for name in pages]
+        paths.append(path)
+    return paths
 
 
-def index_data(board: Board) -> dict[str, Any]:
-    """What the table's script needs; numbers in percent where they are shares."""
-    return {
-        "tasks": [
-            {
-                "task": task.task,
-                "version": task.version,
-                "data": task.data,
-                "questions": task.questions,
-                "metric": task.metric,
-                "metrics": [[name, METRICS[name].higher_is_better] for name in task.metrics],
-                "rows": [_row(board, row) for row in task.rows],
-            }
-            for task in board.tasks
-        ],
-        "groups": [
-            {"group": name, "rows": [[board.entries[slug].card.name, slug, *_ends(one)] for slug, one in _best(rows)]}
-            for name, rows in board.groups.items()
-        ],
-    }
-
-
-def _row(board: Board, row: Row) -> dict[str, Any]:
-    card = board.entries[row.slug].card if row.slug else None
-    return {
-        "name": row.name,
-        "slug": row.slug,
-        "kind": row.kind,
-        "team": card.team if card else "",
-        "method": card.method if card else "",
-        "generator": (card.generator or "") if card else "",
-        "parameters": card.parameters if card else None,
-        "retriever": (card.retriever or "") if card else "",
-        "scores": {name: _ends(one) for name, one in row.scores.items() if name in SHOWN},
-        "rank": [row.standing.rank, row.standing.best, row.standing.worst] if row.standing else None,
-        "cost": {name: round(value, 4) for name, value in row.cost.items()},
-        "gains": {
-            other: [*_ends(one.interval), _p(one.p)] for other, one in row.gains.items()
-        },
-        "flags": list(row.flags),
-        "note": row.note,
-    }  # fmt: skip
-
-
-def _ends(one: Interval) -> list[float | None]:
-    """Mean, low and high in percent."""
-    return [None if value is None else round(100 * value, 2) for value in (one.mean, one.low, one.high)]
-
-
-def _p(value: float) -> float:
-    return float(f"{value:.2g}")
-
-
-def _best(rows: Mapping[str, Interval]) -> list[tuple[str, Interval]]:
-    return sorted(rows.items(), key=lambda item: (-item[1].mean, item[0]))
-
-
-def _pairs(task: TaskBoard) -> list[list[Any]]:
-    return [[pair.first, pair.second, *_ends(pair.difference.interval), _p(pair.p_holm)] for pair in task.pairs]
-
-
-def _questions(task: TaskBoard) -> dict[str, list[Any]]:
-    return {id: [doc["query"], list(doc["answers"])] for id, doc in answer_key(task.task).questions.items()}
-
-
-def _answers(entry: Entry) -> dict[str, dict[str, list[Any]]]:
-    """Task -> question -> [answer, em]."""
-    return {
-        task: {
-            id: [one.answer[:TEXT], result.scores.get("em", {}).get(id)]
-            for id, one in entry.predictions[task].items()
-        }
-        for task, result in entry.tasks.items()
-    }  # fmt: skip
-
-
-def _entry_page(board: Board, entry: Entry) -> str:
-    rows = {task.task: (task, row) for task in board.tasks for row in task.rows if row.slug == entry.slug}
-    samples = {task: list(_samples(entry, task)) for task in entry.tasks}
-    return _render("entry.html.jinja", board=board, entry=entry, rows=rows, samples=samples, title=entry.card.name)
-
-
-def _samples(entry: Entry, task: str) -> Iterable[dict[str, Any]]:
-    """Half of the sample right and half wrong, as far as there are so many, drawn with a seed."""
-    key, scores = answer_key(task), entry.tasks[task].scores.get("em", {})
-    drawn = random.Random(0)
-    right = [id for id, value in scores.items() if value]
-    wrong = [id for id, value in scores.items() if not value]
-    share = SAMPLED // 2
-    chosen = [
-        *drawn.sample(right, min(len(right), max(share, SAMPLED - len(wrong)))),
-        *drawn.sample(wrong, min(len(wrong), max(share, SAMPLED - len(right)))),
-    ]
-    predictions = {id: entry.predictions[task][id] for id in chosen}
-    shown = {
-        id: one.model_copy(update={"retrieved": one.retrieved and one.retrieved[:5]}) for id, one in predictions.items()
-    }
-    passages = key.passages(shown)
-    for id, one in predictions.items():
-        doc = key.questions[id]
-        yield {
-            "id": id,
-            "query": doc["query"],
-            "golds": doc["answers"],
-            "answer": one.answer[:TEXT],
-            "abstained": one.abstained,
-            "right": bool(scores[id]),
-            "passages": [replace(passage, text=passage.text[:TEXT]) for passage in passages.get(id, ())],
-            "rules": one.rules or (),
-        }
+def _pages(board: Board, older: tuple[Version, ...]) -> Iterator[tuple[str, str]]:
+    """(file, content) of the whole site."""
+    data = in_script(index_data(board))
+    yield "index.html", _render("board_index", board=board, data=data, older=older, title="RAG leaderboard")
+    yield "board.csv", _csv(board)
+    yield "README.md", SPACE
+    if older:
+        yield "older.html", _render("board_older", older=older, title="Earlier versions")
+    for entry in board.entries.values():
+        yield f"entries/{entry.slug}.html", _render("board_entry", board=board, **entry_values(board, entry))
+        yield f"entries/{entry.slug}.answers.html", answers_page(entry)
+    for task in board.tasks:
+        yield f"data/{task.task}.rows.js", script(["rows", task.task, rows_of(board, task)])
+        yield from comparison_data(board, task)
 
 
 def _csv(board: Board) -> str:
     """All rows as CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    metrics = sorted({name for task in board.tasks for name in task.metrics})
-    writer.writerow(["task", "rank", "name", "kind", "team", "method", "generator", "retriever", *metrics])
+    metrics = list(dict.fromkeys(name for task in board.tasks for name in task.metrics if name not in task.members))
+    about = ["task", "rank", "name", "kind", "tier", "team", "method", "family", "generator", "parameters", "retriever"]
+    writer.writerow(about + [f"{name}{end}" for name in metrics for end in ("", "_low", "_high")])
     for task in board.tasks:
         for row in task.rows:
-            card = board.entries[row.slug].card if row.slug else None
-            about = [card.team, card.method, card.generator or "", card.retriever or ""] if card else [""] * 4
-            numbers = [row.scores[name].mean if name in row.scores else "" for name in metrics]
-            texts = [task.task, row.standing.rank if row.standing else "", row.name, row.kind, *about]
-            writer.writerow([_cell(value) for value in texts] + numbers)
+            entry = board.entries[row.slug] if row.slug else None
+            card = entry.card if entry else row.claim
+            said: list[Any] = [task.task, row.standing.rank if row.standing else None, row.name, row.kind]
+            said += [entry.tier if entry else SELF_REPORTED] if card else [None]
+            said += [card.team, card.method, family_of(card.method)] if card else [None] * 3
+            said += [card.generator, card.parameters, entry.card.retriever if entry else None] if card else [None] * 3
+            scores = [row.scores.get(name) for name in metrics]
+            numbers = [end for one in scores for end in ((one.mean, one.low, one.high) if one else (None,) * 3)]
+            writer.writerow([_cell(value) for value in said] + ["" if one is None else f"{one:.6g}" for one in numbers])
     return text.getvalue()
 
 
 def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
-
-
-def _script(value: Any) -> str:
-    """JSON that cannot end a script or begin a comment in it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _render(template: str, **values: Any) -> str:
@@ -224,16 +118,12 @@ def _render(template: str, **values: Any) -> str:
     )
     environment.globals.update(
         style=Markup(source("board.css")),
-        script=Markup(source("board.js")),
-        percent=_percent,
+        script=Markup("".join(map(source, SCRIPTS))),
+        cell=cell,
+        signed=signed,
+        p_value=p_value,
         number="{:,}".format,
     )
     if "data" in values:
         values["data"] = Markup(values["data"])
-    return environment.get_template(template).render(**values)
-
-
-def _percent(one: Interval, sign: bool = False) -> str:
-    mean, low, high = (None if value is None else 100 * value for value in (one.mean, one.low, one.high))
-    shown = "+.1f" if sign else ".1f"
-    return f"{mean:{shown}}" + ("" if low is None else f" [{low:.1f}, {high:.1f}]")
+    return environment.get_template(f"{template}.html.jinja").render(**values)

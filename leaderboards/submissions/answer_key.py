@@ -15,11 +15,12 @@ from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.record import RagText
 from lm_eval_rag.harness.core.types import Passage, Query
-from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.data.own_passages import has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.leaderboards.submissions.form import Prediction
+from lm_eval_rag.leaderboards.submissions.question_sheet import QuestionSheet, own_tasks, rows_of
 
 ADDED = frozenset(("_rag", "_judge", "_label", "num_fewshot", "system_instruction"))  # by a run, to a question
 
@@ -46,6 +47,23 @@ class AnswerKey:
     def golds(self) -> frozenset[str]:
         """All gold answers of the task, in normal form."""
         return frozenset(normalise(gold) for doc in self.questions.values() for gold in doc["answers"])
+
+    @property
+    def main_metric(self) -> str:
+        """The metric by which entries are ranked."""
+        if getattr(self.task, "crag", False):
+            return "crag_score"
+        families = {doc.get("scoring") for doc in self.questions.values()}
+        return "fever_score" if families == {"fever"} else "em"
+
+    @cached_property
+    def sheet(self) -> QuestionSheet:
+        """What predictions are checked against before they are scored."""
+        named = {id: doc.get("corpus") for id, doc in self.questions.items()}
+        corpora = {id: corpus if _is_of_passages(corpus) else None for id, corpus in named.items()}
+        folders = {split_id(corpus)[0] for corpus in corpora.values() if corpus is not None}
+        corpus = open_corpus(*folders).fingerprint if len(folders) == 1 else None
+        return QuestionSheet(self.name, self.version, self.data, corpora, corpus)
 
     @property
     def version(self) -> str:
@@ -85,26 +103,12 @@ class AnswerKey:
         passages: dict[str, list[Passage]] = {}
         for corpus, ids in by_corpus.items():
             opened = self.corpora.corpus(Query("", "", corpus=corpus))
-            rows = _rows(opened, [passage for id in ids for passage in predictions[id].retrieved or ()])
+            rows = rows_of(opened, [passage for id in ids for passage in predictions[id].retrieved or ()])
             for id in ids:
                 of_question = [rows[passage] for passage in predictions[id].retrieved or ()]
                 if None not in of_question:
                     passages[id] = opened.passages([(row, 0.0) for row in of_question if row is not None])
         return passages
-
-    def strangers(self, predictions: Mapping[str, Prediction], known: Mapping[str, Sequence[Passage]]) -> list[str]:
-        """Ids of questions that name a passage which the corpus does not hold.
-
-        Args:
-            known: Of :meth:`passages`.
-        """
-        return [
-            id
-            for id, prediction in predictions.items()
-            if prediction.retrieved is not None
-            and id not in known
-            and _is_of_passages(self.questions[id].get("corpus"))
-        ]
 
 
 @cache
@@ -121,14 +125,6 @@ def answer_key(name: str) -> AnswerKey:
 
     manager = TaskManager(include_path=str(files("lm_eval_rag.tasks")), include_defaults=False)
     return AnswerKey(name, manager.load([name])["tasks"][name])
-
-
-@cache
-def own_tasks() -> frozenset[str]:
-    """Names of the tasks that come with this package."""
-    folder = Path(str(files("lm_eval_rag.tasks")))
-    lines = (line for path in folder.rglob("*.yaml") for line in path.read_text(encoding="utf-8").splitlines())
-    return frozenset(line.removeprefix("task:").strip() for line in lines if line.startswith("task: "))
 
 
 @cache
@@ -177,13 +173,3 @@ def _is_of_passages(corpus: str | None) -> bool:
         return False
     folder, question = split_id(corpus)
     return question is None or has_own_passages(folder)
-
-
-def _rows(corpus: Corpus, ids: Sequence[str]) -> dict[str, int | None]:
-    """Passage id -> row; None for an id that the corpus does not hold."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    distinct = sorted(set(ids))
-    places = pc.index_in(pa.array(distinct, corpus.ids.type), value_set=corpus.ids).to_pylist()
-    return dict(zip(distinct, places, strict=True))

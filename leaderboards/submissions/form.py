@@ -14,9 +14,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SCHEMA = 1
-CARD, PREDICTIONS = "submission.json", "predictions"
-LINE_BYTES, CARD_BYTES, FILE_BYTES, ALL_BYTES = 1 << 18, 1 << 18, 1 << 26, 1 << 28
-TASKS, LINES = 64, 50_000  # tasks of a submission, predictions of a task
+CARD, CLAIM, PREDICTIONS = "submission.json", "claim.json", "predictions"
+LINE_BYTES, CARD_BYTES, FILE_BYTES, ALL_BYTES = 1 << 16, 1 << 18, 1 << 23, 1 << 24
+TASKS, LINES = 64, 20_000  # tasks of a submission, predictions of a task
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of characters that are not seen, or turn a line around
 ADDRESS = re.compile(r"https://[\w.-]+(:\d+)?(/[\w./~%+#?=&@:,-]*)?", re.ASCII)
 
@@ -51,6 +51,8 @@ Note = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_seen
 Address = Annotated[str, Field(max_length=300), AfterValidator(_address)]
 Id = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_unicode)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(_unicode)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Task = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 
@@ -61,17 +63,40 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+class Budget(Form):
+    """What all questions of a task cost together, as measured by who submits; None where a question does not say.
+
+    Args:
+        calls: Calls of a language model.
+        prompt_tokens: Tokens read; ``completion_tokens`` are those written.
+        seconds: Time of the backends.
+        cost: US dollars.
+    """
+
+    calls: Count | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    seconds: Amount | None = None
+    cost: Amount | None = None
+
+
 class RunOf(Form):
     """What one task's predictions come from.
 
     Args:
         version: Of the task.
         data: Hash of the task's questions and gold answers (:mod:`lm_eval_rag.leaderboards.submissions.answer_key`).
+        corpus: Hash of the corpus that was searched; None if there is none, or it is the task's. If it is not that of
+            the task's corpus, ``retrieved`` names passages of the submitter's own: recall is not computed, and the
+            entry is shown apart.
+        budget: Totals; they must be those of the lines.
         arguments: The model's arguments, as text, without those that only name files.
     """
 
     version: Name
-    data: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    data: Hash
+    corpus: Annotated[str, Field(pattern=r"^[0-9a-f]{12,64}$")] | None = None
+    budget: Budget | None = None
     arguments: Annotated[
         dict[Name, Annotated[str, Field(max_length=500), AfterValidator(_unicode)]], Field(max_length=64)
     ]
@@ -92,6 +117,7 @@ class Card(Form):
         training_data: What the system was trained on, as declared.
         contamination: What is known of test questions in training data, as declared.
         package: Version of lm-eval-rag that packed it.
+        scorer: Hash of the scorer with which the submitter saw scores; a board computes its own.
         tasks: Task -> what its predictions come from.
     """
 
@@ -107,8 +133,28 @@ class Card(Form):
     training_data: Note | None = None
     contamination: Note | None = None
     package: Name
-    tasks: Annotated[
-        dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")], RunOf], Field(min_length=1, max_length=TASKS)
+    scorer: Hash | None = None
+    tasks: Annotated[dict[Task, RunOf], Field(min_length=1, max_length=TASKS)]
+
+
+class Claim(Form):
+    """``claim.json``: scores that somebody reports without predictions. They are shown apart and never ranked.
+
+    Args:
+        source: Address of the paper or page that reports them.
+        scores: Task -> metric -> score, in the unit of the metric (shares in [0, 1]).
+    """
+
+    schema_version: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
+    name: Name
+    team: Name
+    method: Name
+    generator: Name | None = None
+    parameters: Annotated[int, Field(ge=0, le=10**14)] | None = None
+    source: Address
+    scores: Annotated[
+        dict[Task, Annotated[dict[Name, Annotated[float, Field(ge=-1e9, le=1e9)]], Field(min_length=1, max_length=64)]],
+        Field(min_length=1, max_length=TASKS),
     ]
 
 
@@ -142,9 +188,9 @@ class Prediction(Form):
     abstained: bool = False
     retrieved: Annotated[list[Id], Field(max_length=500)] | None = None
     k: Annotated[int, Field(ge=0, le=1000)] | None = None
-    rules: Annotated[list[UsedRule], Field(max_length=100)] | None = None
-    evidence: Annotated[list[tuple[Id, Count]], Field(max_length=100)] | None = None
-    triples: Annotated[list[tuple[Id, Id, Id]], Field(max_length=100)] | None = None
+    rules: Annotated[list[UsedRule], Field(max_length=30)] | None = None
+    evidence: Annotated[list[tuple[Id, Count]], Field(max_length=50)] | None = None
+    triples: Annotated[list[tuple[Id, Id, Id]], Field(max_length=50)] | None = None
     calls: Count | None = None
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.rescore import rescore
 from lm_eval_rag.harness.report.run_files import TaskRun, arguments_of, question_id
-from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, data_hash
+from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, data_hash, scorer_hash
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS, Card, Prediction, RunOf
+from lm_eval_rag.leaderboards.submissions.verifying import budget_of
 
 CALLS = ("Generate", "Loglikelihood", "AskSystem")
 Lines = Mapping[str, Sequence[Prediction]]  # task -> predictions
@@ -34,23 +35,48 @@ def of_runs(runs: Sequence[TaskRun]) -> tuple[dict[str, RunOf], Lines]:
             raise UserError(f"There are two runs of {run.task} ({run.path}). A submission is one system: give one run.")
         _check(run)
         arguments = {key: value[:500] for key, value in arguments_of(run.results["config"]).items()}
-        about[run.task] = RunOf(version=run.version, data=answer_key(run.task).data, arguments=arguments)
         lines[run.task] = [
             _checked(f"{run.path}, question {id!r}", _line(sample)) for id, sample in run.questions.items()
         ]
+        searched = (run.results["config"].get("rag") or {}).get("corpus")
+        about[run.task] = _about(run.task, run.version, arguments, lines[run.task], searched)
     return about, lines
 
 
-def of_predictions(task: str, path: Path) -> tuple[dict[str, RunOf], Lines]:
+def _about(
+    task: str, version: str, arguments: dict[str, str], lines: Sequence[Prediction], corpus: str | None
+) -> RunOf:
+    """What the card says of one task; ``corpus`` is the hash of the submitter's own, if there is one."""
+    key = answer_key(task)
+    if corpus is None and any(line.retrieved is not None for line in lines):
+        corpus = key.sheet.corpus
+    return RunOf(version=version, data=key.data, corpus=corpus, budget=budget_of(lines), arguments=arguments)
+
+
+def of_predictions(task: str, path: Path, corpus: str | None = None) -> tuple[dict[str, RunOf], Lines]:
     """The same for a file of another program: JSON Lines of Prediction, of which ``id`` and ``answer`` are enough, or
     FlashRAG's ``intermediate_data.json``.
+
+    Args:
+        corpus: The file or folder of passages that was searched; None for the task's own.
 
     Raises:
         UserError: With file, line and key.
     """
     key = answer_key(task)
     predictions = [_checked(where, row) for where, row in _rows(path)]
-    return {task: RunOf(version=key.version, data=key.data, arguments={})}, {task: predictions}
+    fingerprint = None if corpus is None else _fingerprint(corpus)
+    return {task: _about(task, key.version, {}, predictions, fingerprint)}, {task: predictions}
+
+
+def _fingerprint(corpus: str) -> str:
+    """The hash of a corpus of the submitter's own, as the model argument ``corpus=`` reads it."""
+    from lm_eval_rag.harness.documents.intake import as_corpus
+
+    given = as_corpus(corpus)
+    if given is None:
+        raise UserError("--corpus needs a file or a folder of passages.")
+    return given.fingerprint
 
 
 def write_submission(folder: Path, card: Card, lines: Lines) -> None:
@@ -70,7 +96,7 @@ def card_of(runs: Sequence[TaskRun], tasks: Mapping[str, RunOf], said: Mapping[s
     """
     values = _card_of_run(runs[0]) | {key: value for key, value in said.items() if value is not None} if runs else said
     try:
-        return Card(**values, package=version("lm-eval-rag"), tasks=dict(tasks))
+        return Card(**values, package=version("lm-eval-rag"), scorer=scorer_hash(), tasks=dict(tasks))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"]))

@@ -11,12 +11,12 @@ import subprocess
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.leaderboards.submissions.form import ALL_BYTES, CARD, FILE_BYTES, PREDICTIONS, TASKS
+from lm_eval_rag.leaderboards.submissions.form import ALL_BYTES, CARD, CLAIM, FILE_BYTES, PREDICTIONS, TASKS
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, shown
 
 ENTRIES = "leaderboards/entries"
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
-PLACE = re.compile(rf"{ENTRIES}/([a-z0-9][a-z0-9._-]{{0,79}})/({CARD}|{PREDICTIONS}/[a-z0-9_]{{1,64}}\.jsonl)")
+PLACE = re.compile(rf"{ENTRIES}/([a-z0-9][a-z0-9._-]{{0,79}})/({CARD}|{CLAIM}|{PREDICTIONS}/[a-z0-9_]{{1,64}}\.jsonl)")
 PLAIN = "100644"
 
 

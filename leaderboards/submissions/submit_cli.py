@@ -14,7 +14,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS
 from lm_eval_rag.leaderboards.submissions.pull_request import added_entry
-from lm_eval_rag.leaderboards.submissions.reading import RefusedError, read_submission
+from lm_eval_rag.leaderboards.submissions.reading import RefusedError, is_claim, read_submission
 
 if TYPE_CHECKING:
     from lm_eval_rag.leaderboards.submissions.verifying import Verified
@@ -51,7 +51,7 @@ def submit_main(argv: Sequence[str]) -> int:
     if options.predictions and not options.task:
         raise UserError("--from needs --task NAME: the task that the predictions answer.")
     runs = read_runs(options.run) if options.run else []
-    about, lines = of_runs(runs) if runs else of_predictions(options.task, options.predictions)
+    about, lines = of_runs(runs) if runs else of_predictions(options.task, options.predictions, options.corpus)
     card = card_of(runs, about, {name: getattr(options, name) for name in SAID})
     if options.out.exists():
         raise UserError(f"{options.out} is there already. Give --out a folder that is not.")
@@ -79,34 +79,76 @@ def verify_main(argv: Sequence[str]) -> int:
     parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
     git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
     parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
+    parser.add_argument(
+        "--rerun",
+        nargs="+",
+        type=Path,
+        metavar="RUN",
+        help="a maintainer's runs of the same system: writes reruns.json",
+    )
+    parser.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
+    parser.add_argument(
+        "--judge",
+        action="store_true",
+        help="a maintainer's: asks the board's judge (judge.json beside PATH) for Acc-LM",
+    )
     options = parser.parse_args(argv)
+    if bool(options.rerun) != bool(options.by) or (options.pull_request and (options.rerun or options.judge)):
+        raise UserError("A re-run needs PATH, --rerun RUN and --by NAME; a pull request is neither run nor judged.")
     try:
-        verdict = _verdict(options.path, options.pull_request)
+        verdict = _rerun(options) if options.rerun else _verdict(options.path, options.pull_request, options.judge)
     except RefusedError as error:
         verdict = {"accepted": False, "reason": str(error)}
     sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
     return 0 if verdict["accepted"] else REFUSED
 
 
-def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
+def _verdict(path: Path, pull_request: Sequence[str] | None, judged: bool) -> dict[str, Any]:
     with TemporaryDirectory() as empty:
         if pull_request:
             base, head = pull_request
             path = added_entry(path, base, head, Path(empty))
+        if is_claim(path):
+            from lm_eval_rag.leaderboards.submissions.claims import read_claim, verdict_of
+
+            return verdict_of(read_claim(path))
         submission = read_submission(path)  # before the scorer is imported: most refusals need none
     from lm_eval_rag.leaderboards.submissions.verifying import scored
 
-    return scored(submission).verdict()
+    if not judged:
+        return scored(submission).verdict()
+    from lm_eval_rag.leaderboards.submissions.board_judge import SPEC, read_board_judge
+
+    judge = read_board_judge(path.resolve().parent, ask=True)
+    if judge is None:
+        raise UserError(f"There is no {path.resolve().parent / SPEC}. It names the board's judge: docs/leaderboard.md.")
+    return scored(submission, judge).verdict()
+
+
+def _rerun(options: argparse.Namespace) -> dict[str, Any]:
+    """Record a re-run beside the entry; its verdict."""
+    from lm_eval_rag.harness.report.run_files import read_runs
+    from lm_eval_rag.leaderboards.submissions.tiers import RE_RUN, add_rerun, rerun_of
+    from lm_eval_rag.leaderboards.submissions.verifying import verify
+
+    folder = options.path.resolve()
+    verified = verify(folder)
+    record = rerun_of(folder, verified, read_runs(options.rerun), options.by)
+    add_rerun(folder, record)
+    return {**verified.verdict(), "tier": RE_RUN, "rerun": record.model_dump()}
 
 
 def _summary(folder: Path, verified: Verified) -> str:
     """What was written, with the scores that a board would compute."""
+    from lm_eval_rag.leaderboards.submissions.verifying import FOREIGN
+
     lines = [f"{folder / CARD}"]
     for task, result in verified.tasks.items():
         path = folder / PREDICTIONS / f"{task}.jsonl"
         means = ", ".join(f"{name} {100 * result.means[name]:.1f}" for name in SHOWN if name in result.means)
         count = len(verified.submission.predictions[task])
         lines.append(f"{path}: {count} predictions, {path.stat().st_size / 1e6:.1f} MB. Scored anew: {means}")
+        lines += [f"  {FOREIGN}"] if verified.is_foreign(task) else []
         lines += [f"  flag: {flag}" for flag in result.flags]
     return (
         "\n".join([*lines, "The folder has no scores: a board computes them. `lm-eval-rag verify` shows its verdict."])
@@ -124,6 +166,9 @@ def _submit_parser() -> argparse.ArgumentParser:
         help="JSON Lines with id and answer (and retrieved, k, abstained ...), or FlashRAG's intermediate_data.json",
     )  # fmt: skip
     parser.add_argument("--task", help="the task of --from")
+    parser.add_argument(
+        "--corpus", metavar="PATH", help="of --from: the passages that were searched, if not those of the task"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
     parser.add_argument("--repo", metavar="ORG/NAME", help="a dataset on the Hub: opens a pull request there")
     helps = {

@@ -12,6 +12,8 @@ from lm_eval_rag.methods.crag.reasoning import read_reasoning, reason
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import one_line
 
+ANSWER_TOKENS = 50  # in the three official baselines; also the competition's limit (arXiv:2408.05141, section 3)
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
@@ -30,7 +32,7 @@ class AnswerSettings:
     refined: bool = True
     false_premise: bool = True
     reasoning_tokens: int = 512
-    answer_tokens: int = 75
+    answer_tokens: int = ANSWER_TOKENS
     prompt_file: str | None = None
 
 

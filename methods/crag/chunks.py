@@ -15,7 +15,7 @@ from lm_eval_rag.harness.web.chunking import chunks
 from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.harness.web.sentences import sentences
 
-# As in the official RAG baseline: number of sentences, and characters of one and of all.
+# As in the official baselines (facebookresearch/CRAG): number of sentences, and characters of one and of all.
 SENTENCES, SENTENCE, TEXT = 20, 1000, 4000
 CHILDREN = 4  # retrieved for each parent that is wanted, because several may have the same parent
 
@@ -47,14 +47,14 @@ def best_chunks(
 def best_sentences(
     query: Query, pages: Sequence[WebPage], *, k: int = SENTENCES, longest: int = SENTENCE, length: int = TEXT
 ) -> Plan[tuple[Passage, ...]]:
-    """The ``k`` best sentences, each cut to ``longest`` characters, as many as fit into ``length`` characters."""
-    candidates = [
-        Passage(f"{page.number}.{place}", text[:longest], source=page.url)
-        for page in pages
-        for place, text in enumerate(sentences(page.text))
-    ]
+    """The ``k`` best sentences, each once, cut to ``longest`` characters, as many as fit into ``length`` characters."""
+    candidates: dict[str, Passage] = {}
+    for page in pages:
+        for place, text in enumerate(sentences(page.text)):
+            part = text[:longest]
+            candidates.setdefault(part, Passage(f"{page.number}.{place}", part, source=page.url))
     kept: list[Passage] = []
-    for sentence in (yield from ranked(query, candidates, k)):
+    for sentence in (yield from ranked(query, list(candidates.values()), k)):
         length -= len(sentence.text)
         if length < 0:
             break

@@ -44,7 +44,7 @@ def facts(
         notes.append("graph unparsed")
         return ()
     notes += ["graph call failed"] * len(result.failures)
-    return within((fact.text() for fact in result.facts), length)
+    return within((fact.text(length) for fact in result.facts), length)
 
 
 def _fields(domains: Iterable[str]) -> str:

@@ -18,11 +18,11 @@ def choice(reply: str, allowed: Iterable[str]) -> str | None:
 def code_line(reply: str) -> str:
     """The first line of code, without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it.
 
-    Lines that end with a colon are skipped: they only introduce the code.
+    Lines that end with a colon are skipped, as they only introduce the code, and comments.
     """
     for line in reply[:READ].splitlines():
         bare = line.strip()
-        if not bare.startswith("```") and not bare.endswith(":") and bare.strip("`"):
+        if not bare.startswith("```") and not bare.endswith(":") and not bare.startswith("#") and bare.strip("`"):
             bare = bare.strip("`").removeprefix(">>>").strip()
             bare = re.sub(r"^[A-Za-z_]\w{0,40}\s*=(?!=)\s*", "", bare)
             return bare[6:-1].strip() if bare.startswith("print(") and bare.endswith(")") else bare

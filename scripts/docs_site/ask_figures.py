@@ -23,6 +23,7 @@ CSS = """
 WORDS = {  # type of an ask -> what it is to a reader
     "Retrieve": "retrieve", "Generate": "generate", "Loglikelihood": "log-probability", "MatchRules": "match rules",
     "Lookup": "look up in the graph", "Calculate": "calculate", "Rank": "rank", "Pages": "read the pages",
+    "Recognise": "recognise subject and relation", "Facts": "count facts",
     "Examples": "worked examples", "Classify": "classify", "AskSystem": "ask the system", "HasGraph": "",
     "Embed": "embed",    "HasLoglikelihood": "", "Prepared": "open what was prepared",
 }  # fmt: skip

@@ -156,7 +156,8 @@ def of_board(root: Path) -> Iterator[Recorded]:
     for entry in entries:
         for task, result in entry.tasks.items():
             for metric in filter(result.scores.__contains__, first_scores(task)):
-                text = cell(interval(list(result.scores[metric].values())), metric)
+                values = result.scores[metric]  # NaN where there is no score
+                text = cell(interval(values[values == values]), metric)
                 if value := _value(text):
                     yield Recorded(task, entry.card.method, entry.card.name, metric, *value, f"{BOARDS}/entries")
 

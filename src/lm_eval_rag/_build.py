@@ -40,6 +40,7 @@ def build_main(argv: Sequence[str]) -> int:
 def _check_corpus(corpus: str | None, tasks: Sequence[str]) -> None:
     """Raise unless there is such a choice of documents, and every set named has it; before any is built."""
     from lm_eval_rag.tasks.ruleqa.build import CORPORA
+    from lm_eval_rag.tasks.ruleqa.natural import NATURAL, NATURAL_TASKS
     from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
     from lm_eval_rag.tasks.wikipedia.specs import TASKS as WIKIPEDIA
     from lm_eval_rag.tasks.wikipedia.specs import choice_of
@@ -53,7 +54,7 @@ def _check_corpus(corpus: str | None, tasks: Sequence[str]) -> None:
         return
     if corpus not in CORPORA:
         raise unknown("corpus", corpus, CORPORA)
-    dated = [task for task in TASKS if spec_of(task).temporal]
+    dated = [task for task in (*TASKS, *NATURAL_TASKS) if spec_of(task.removesuffix(NATURAL)).temporal]
     named = [one for task in tasks for one in (SPECS if task == "ruleqa" else (task,))]
     without = [task for task in dict.fromkeys(named) if task not in dated]
     if corpus != "train" and without:
@@ -70,6 +71,7 @@ def builders_of_tasks() -> dict[str, tuple[Callable[..., str], ...]]:
     from lm_eval_rag.tasks.crag_demo.build import build as crag_demo
     from lm_eval_rag.tasks.reasoning_demo.build import build as reasoning_demo
     from lm_eval_rag.tasks.ruleqa import build as ruleqa
+    from lm_eval_rag.tasks.ruleqa.natural import NATURAL_TASKS, build_natural
     from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
     from lm_eval_rag.tasks.ruleqa_demo.build import build as demo
     from lm_eval_rag.tasks.wikipedia import build as wikipedia
@@ -87,6 +89,7 @@ def builders_of_tasks() -> dict[str, tuple[Callable[..., str], ...]]:
         return lambda **_: crag.build(task)  # nothing is drawn
 
     single = {task: partial(ruleqa.build, task) for task in TASKS}
+    single |= {task: partial(build_natural, task) for task in NATURAL_TASKS}
     return {
         "ruleqa": tuple(single[task] for task in SPECS),
         **{task: (made,) for task, made in single.items()},

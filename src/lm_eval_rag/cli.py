@@ -155,6 +155,13 @@ def board(argv: Sequence[str]) -> int:
     return board_main(list(argv))
 
 
+def every_eval(argv: Sequence[str]) -> int:
+    """Write runs in the form of Every Eval Ever."""
+    from lm_eval_rag.harness.report.every_eval_cli import every_eval_main
+
+    return every_eval_main(list(argv))
+
+
 def serve_kg(argv: Sequence[str]) -> int:
     """Serve a folder of CRAG's knowledge graphs over HTTP."""
     from lm_eval_rag.harness.kg.server import serve_kg_main
@@ -213,6 +220,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "submit": submit,
     "verify": verify,
     "board": board,
+    "every-eval": every_eval,
     "judge-check": judge_check,
     "serve-kg": serve_kg,
     "export": export,

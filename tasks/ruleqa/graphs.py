@@ -6,13 +6,14 @@ Times: ICEWS14 counts hours from 2014-01-01, YAGO years from 1830, WIKI years fr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
 from lm_eval_rag.tasks.ruleqa import names, wiki_names
+from lm_eval_rag.tasks.ruleqa.aliases import accepted
 
 Fetch = Callable[[str], Path]
 SPLITS = ("train", "valid", "test")
@@ -27,26 +28,32 @@ class Graph:
     Args:
         facts: Columns ``split`` (train, valid, test), ``subject`` and ``object`` (int64 ids), ``relation`` (a unique
             name), ``time`` (ISO date or year; null if static); distinct rows in file order.
-        entities: Entity id -> name; distinct even if case is ignored.
+        entities: Entity id -> name; distinct in the normal form of answers.
         dropped: Reason -> number of facts left out while reading.
+        aliases: Entity id -> other names that are right answers, for the entities that have any.
+        noisy: Entities whose name is only a noisy alias.
+        incomplete: Questions (``subject``, ``relation``, ``time``) of which a gold answer has no name.
     """
 
     facts: pl.DataFrame
     entities: dict[int, str]
     dropped: dict[str, int]
+    aliases: dict[int, tuple[str, ...]]
+    noisy: frozenset[int]
+    incomplete: pl.DataFrame
 
 
 def icews14(fetch: Fetch) -> Graph:
     """ICEWS14 in the split of TITer and RE-GCN, days of 2014; its names are already readable."""
-    entities = names.unique(_names(fetch("icews14/entity2id.txt")))
+    raw = _names(fetch("icews14/entity2id.txt"))
     relations = names.unique(_names(fetch("icews14/relation2id.txt")))
     day = pl.lit("2014-01-01").str.to_date() + pl.duration(hours=pl.col("time"))
-    return _clean(_temporal(fetch, "icews14", day.dt.strftime("%Y-%m-%d")), entities, relations)
+    return _clean(_temporal(fetch, "icews14", day.dt.strftime("%Y-%m-%d")), _named(raw), relations)
 
 
 def yago(fetch: Fetch) -> Graph:
     """YAGO in the split of RE-Net, one fact per year."""
-    entities = names.unique({id: names.plain(name) for id, name in _names(fetch("yago/entity2id.txt")).items()})
+    entities = _named({id: names.plain(name) for id, name in _names(fetch("yago/entity2id.txt")).items()})
     relations = {id: names.camel(name) for id, name in _names(fetch("yago/relation2id.txt")).items()}
     return _clean(_temporal(fetch, "yago", _year(1830)), entities, relations)
 
@@ -54,12 +61,16 @@ def yago(fetch: Fetch) -> Graph:
 def wiki(fetch: Fetch) -> Graph:
     """Wikidata12k in the split of RE-Net, one fact per year, without facts of entities that have no name."""
     qids = _names(fetch("wiki/entity2id.txt"))
-    labels = wiki_names.labels(fetch, qids)
+    labels = wiki_names.read_labels(fetch, qids)
     relations = {int(id): name for _, id, name in (line.split("\t") for line in _lines(fetch("wiki/relation2id.txt")))}
     facts = _temporal(fetch, "wiki", _year(1786))
-    kept = facts.filter(pl.all_horizontal(pl.col("subject", "object").is_in(list(labels))))
-    entities = names.unique({id: names.tidy(label) for id, label in labels.items()}, lambda id: qids[id])
-    return _clean(kept, entities, relations, {"facts of an entity without a name": facts.height - kept.height})
+    subject, object = (pl.col(name).is_in(list(labels.names)) for name in ("subject", "object"))
+    kept = facts.filter(subject & object)
+    tidy = {id: names.tidy(label) for id, label in labels.names.items()}
+    others = {id: [names.tidy(label) for label in row] for id, row in labels.others.items()}
+    entities = replace(_named(tidy, lambda id: qids[id], others), noisy=labels.noisy)
+    dropped = {"facts of an entity without a name": facts.height - kept.height}
+    return _clean(kept, entities, relations, dropped, facts.filter(subject & ~object))
 
 
 def fb15k237(fetch: Fetch) -> Graph:
@@ -71,7 +82,9 @@ def fb15k237(fetch: Fetch) -> Graph:
     def hint(id: int) -> str:
         return names.short(known.get(ids[id], {}).get("description") or "")
 
-    entities = names.unique({id: names.tidy(text[mid]) for id, mid in ids.items()}, hint)
+    entries = {id: known[mid] for id, mid in ids.items() if mid in known}
+    others = {id: [name for name in (entry["label"], *entry["alternatives"]) if name] for id, entry in entries.items()}
+    entities = _named({id: names.tidy(text[mid]) for id, mid in ids.items()}, hint, others)
     return _clean(
         _static(fetch, "fb15k237"), entities, names.freebase_relations(_names(fetch("fb15k237/relation2id.txt")))
     )
@@ -85,9 +98,26 @@ def nell995(fetch: Fetch) -> Graph:
     out = pl.col("relation").is_in([id for id, name in relations.items() if name in NELL_DROPPED])
     kept = facts.filter(~out)
     used = set(kept["subject"]) | set(kept["object"])
-    entities = names.unique({id: raw[id][0] for id in used}, lambda id: raw[id][1])
+    entities = _named({id: raw[id][0] for id in sorted(used)}, lambda id: raw[id][1])
     spelled = {id: names.segment(name) for id, name in relations.items()}
     return _clean(kept, entities, spelled, {f"facts of {', '.join(NELL_DROPPED)}": facts.height - kept.height})
+
+
+@dataclass(frozen=True, slots=True)
+class _Entities:
+    """Names and aliases by id, and the entities whose name is only a noisy alias."""
+
+    names: dict[int, str]
+    aliases: dict[int, tuple[str, ...]]
+    noisy: frozenset[int] = frozenset()
+
+
+def _named(
+    raw: dict[int, str], hint: Callable[[int], str] | None = None, others: Mapping[int, Iterable[str]] | None = None
+) -> _Entities:
+    """Distinct names with their aliases."""
+    distinct = names.unique(raw, hint)
+    return _Entities(distinct, accepted(distinct, raw, others))
 
 
 def _lines(path: Path) -> list[str]:
@@ -132,13 +162,23 @@ def _stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _clean(
-    facts: pl.DataFrame, entities: dict[int, str], relations: dict[int, str], dropped: dict[str, int] | None = None
+    facts: pl.DataFrame,
+    entities: _Entities,
+    relations: dict[int, str],
+    dropped: dict[str, int] | None = None,
+    unnamed: pl.DataFrame | None = None,
 ) -> Graph:
-    """Name the relations, and drop repeated facts within and across splits; the first one is kept."""
+    """Name the relations, and drop repeated facts within and across splits; the first one is kept.
+
+    Args:
+        unnamed: Facts of which the object alone has no name.
+    """
     kept = facts.unique(KEY, keep="first", maintain_order=True)
     named = pl.col("relation").replace_strict(list(relations), list(relations.values()), return_dtype=pl.String)
     lost = {**(dropped or {}), "repeated facts": facts.height - kept.height}
-    return Graph(kept.select("split", "subject", named, "object", "time"), entities, lost)
+    incomplete = (facts.clear() if unnamed is None else unnamed).select("subject", named, "time").unique()
+    kept = kept.select("split", "subject", named, "object", "time")
+    return Graph(kept, entities.names, lost, entities.aliases, entities.noisy, incomplete)
 
 
 _TEMPORAL = tuple(f"{name}.txt" for name in ("entity2id", "relation2id", *SPLITS))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
+from lm_eval_rag.harness.scoring.normalise import normalise
+
 ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 QUOTED = re.compile(r'^"(.*)"$')  # a label quoted as in CSV: "George ""Gabby"" Hayes"
@@ -112,19 +114,19 @@ def short(description: str) -> str:
 
 
 def unique(names: Mapping[int, str], hint: Callable[[int], str] | None = None) -> dict[int, str]:
-    """The names, made distinct even if case is ignored.
+    """The names, made distinct in the normal form in which answers are compared.
 
     A repeated name gets its hint in parentheses, such as ``Philadelphia (1993 film by Jonathan Demme)``. If names are
     still equal or have no hint, they get a number in the order of ids: ``Forward``, ``Forward (2)``.
     """
-    shared = Counter(name.casefold() for name in names.values())
+    shared = Counter(normalise(name) for name in names.values())
     distinct, taken = dict(names), set[str]()
     for id in sorted(names):
-        extra = hint(id) if hint and shared[names[id].casefold()] > 1 else ""
+        extra = hint(id) if hint and shared[normalise(names[id])] > 1 else ""
         base = f"{names[id]} ({extra})" if extra else names[id]
         distinct[id], number = base, 1
-        while distinct[id].casefold() in taken:
+        while normalise(distinct[id]) in taken:
             number += 1
             distinct[id] = f"{base} ({number})"
-        taken.add(distinct[id].casefold())
+        taken.add(normalise(distinct[id]))
     return distinct

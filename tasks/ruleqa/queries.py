@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from lm_eval_rag.tasks.ruleqa.draw import level, lots
 
 KEY = ["subject", "relation", "time"]
-SLICES = ("direct", "rule_required", "unreachable")
+SLICES = ("direct", "rule_required", "unreachable")  # of the demo set
 POPULARITY = ("head", "torso", "tail")
 SELECTED = 3  # rules per query, as in the methods by default
 
@@ -18,13 +20,20 @@ def questions(facts: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("time", "subject", "relation")
 
 
+def one_each(frame: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """At most one question of each subject and relation, drawn at random; the order stays."""
+    drawn_lots = frame.with_columns(lots(frame, KEY, seed=seed, stage="one each"))
+    first = pl.col("lot") == pl.col("lot").min().over("subject", "relation")
+    return drawn_lots.filter(first).drop("lot")
+
+
 def selected(bank: pl.DataFrame) -> pl.DataFrame:
     """The first ``SELECTED`` cross-relation rules of each head; the bank is sorted best first."""
     return bank.filter(pl.col("head") != pl.col("body")).group_by("head", maintain_order=True).head(SELECTED)
 
 
 def with_slices(frame: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame) -> pl.DataFrame:
-    """Add ``slice``.
+    """Add ``slice`` in three values, as the demo set has it; others have :mod:`lm_eval_rag.tasks.ruleqa.slices`.
 
     ``direct``: a document states the subject, the relation and a gold answer, at any time. ``rule_required``: none
     does, but a document states the subject and a gold answer with the body of one of the query's selected rules as
@@ -42,14 +51,20 @@ def with_slices(frame: pl.DataFrame, documents: pl.DataFrame, bank: pl.DataFrame
     through = gold.join(ways, on="relation").join(
         stated.rename({"relation": "body"}), on=["subject", "body", "object"], how="semi"
     )
-    marks = [
-        part.select(KEY).unique().with_columns(pl.lit(True).alias(mark))
-        for part, mark in ((direct, "direct"), (through, "through"))
-    ]
-    for mark in marks:
-        frame = frame.join(mark, on=KEY, how="left", nulls_equal=True, maintain_order="left")
-    chosen = pl.when("direct").then(pl.lit("direct")).when("through").then(pl.lit("rule_required"))
-    return frame.with_columns(slice=chosen.otherwise(pl.lit("unreachable"))).drop("direct", "through")
+    return marked(frame, "slice", {"direct": direct, "rule_required": through}, otherwise="unreachable")
+
+
+def marked(frame: pl.DataFrame, column: str, found: Mapping[str, pl.DataFrame], *, otherwise: str) -> pl.DataFrame:
+    """Add a column with the first value whose table has the question; else ``otherwise``.
+
+    Args:
+        found: Value -> rows with the columns ``KEY``.
+    """
+    keys = [rows.select(KEY).unique().with_columns(pl.lit(i).alias("_rank")) for i, rows in enumerate(found.values())]
+    first = pl.concat(keys).group_by(KEY).agg(pl.col("_rank").min())
+    joined = frame.join(first, on=KEY, how="left", nulls_equal=True, maintain_order="left")
+    label = pl.col("_rank").replace_strict(dict(enumerate(found)), default=otherwise, return_dtype=pl.String)
+    return joined.with_columns(label.alias(column)).drop("_rank")
 
 
 def with_popularity(frame: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -21,9 +21,13 @@ def documents(facts: pl.DataFrame, entities: Names) -> pl.DataFrame:
     return named.select(_ids("d", named.height), _dated(words).alias("text"), "subject", "relation", "object", "time")
 
 
-def rules(bank: pl.DataFrame) -> pl.DataFrame:
-    """``rules.parquet``: the bank, with identity rules marked ``repeat``."""
-    return bank.with_columns(repeat=pl.col("head") == pl.col("body"))
+def rules(bank: pl.DataFrame, inverse: pl.DataFrame | None = None) -> pl.DataFrame:
+    """``rules.parquet``: the bank, with identity rules marked ``repeat``; inverse rules, if any, come last, marked."""
+    table = bank.with_columns(repeat=pl.col("head") == pl.col("body"))
+    if inverse is None:
+        return table
+    turned = inverse.with_columns(repeat=pl.lit(False), inverse=pl.lit(True))
+    return pl.concat([table.with_columns(inverse=pl.lit(False)), turned])
 
 
 def queries(frame: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
@@ -34,6 +38,22 @@ def queries(frame: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:
     words = pl.format("what does {} {} ?", "subject", "relation")
     text = _dated(words).alias("text")
     return named.select(_ids(prefix, named.height), text, "subject", "relation", "time", "answers", *rest)
+
+
+def with_aliases(table: pl.DataFrame, aliases: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """Questions whose ``answers`` have the names of all gold objects, then their aliases.
+
+    The new column ``objects`` has one list per gold object: its name, then its aliases.
+
+    Args:
+        table: Result of :func:`queries`.
+        aliases: Name -> aliases.
+    """
+    objects = [[[name, *aliases.get(name, ())] for name in names] for names in table["answers"].to_list()]
+    flat = [[*(row[0] for row in rows), *(alias for row in rows for alias in row[1:])] for rows in objects]
+    answers = pl.Series("answers", [list(dict.fromkeys(row)) for row in flat], dtype=pl.List(pl.String))
+    nested = pl.Series("objects", objects, dtype=pl.List(pl.List(pl.String)))
+    return table.with_columns(answers, nested)
 
 
 def pairs(facts: pl.DataFrame, entities: Names, prefix: str) -> pl.DataFrame:

@@ -6,25 +6,36 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.task import RagTask
+from lm_eval_rag.tasks.ruleqa.natural import NATURAL, worded
+from lm_eval_rag.tasks.ruleqa.specs import spec_of
 
-HARD = "_hard"
+VARIANTS = {"_hard": "in_hard", "_dense": "in_dense"}  # suffix of a task's name -> column of its questions
 COLUMNS = ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", "corpus"]
+SLICES = ("rule_confidence", "subject_documents", "change", "seen")  # in a document if its set has the column
 
 
 class RuleQATask(RagTask):
-    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names.
+    """``ruleqa_i`` and so on; ``_hard`` has all rule_required questions of the test part, ``_fresh`` invented names,
+    ``_natural`` questions in English. ``_dense`` has all questions of the test part whose subject has more than 10
+    documents.
 
     The task's name selects the set. A user's YAML that includes one of ours may set ``dataset_kwargs`` to the arguments
-    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid`` or ``seed: 1``), or to a published set
-    (``dataset: ORG/NAME@revision``). On the command line, use ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The
-    results file then has the commit.
+    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid``, ``seed: 1``, ``inverse: true``), or to a
+    published set (``dataset: ORG/NAME@revision``). On the command line, use
+    ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
+
+    clusters = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
-        task = str(self.config.task)
-        corpus = self._corpus(task.removesuffix(HARD), dict(dataset_kwargs or {}))
-        self.dataset = questions_of(corpus, "in_hard" if task.endswith(HARD) else "in_main")
+        name = str(self.config.task)
+        task = name.removesuffix(NATURAL)
+        suffix = next((suffix for suffix in VARIANTS if task.endswith(suffix)), "")
+        corpus = self._corpus(task.removesuffix(suffix), dict(dataset_kwargs or {}))
+        if name.endswith(NATURAL):
+            corpus = worded(name, spec_of(task).graph, corpus)
+        self.dataset = questions_of(corpus, VARIANTS.get(suffix, "in_main"))
 
     def _corpus(self, task: str, options: dict[str, Any]) -> str:
         """The id of the corpus folder: built from the sources, or installed from a published set."""
@@ -66,7 +77,7 @@ def questions_of(corpus: str, chosen: str | None = None) -> Any:
 
 
 def _rows(table: Any, corpus: str) -> Any:
-    """The rows of a built table with the columns of a document, empty where the table lacks one."""
+    """The rows of a built table with the columns of a document; what every document has is empty if it is missing."""
     import pyarrow as pa
 
     def column(name: str) -> Any:
@@ -75,4 +86,5 @@ def _rows(table: Any, corpus: str) -> Any:
         name = "text" if name == "query" else name
         return table.column(name) if name in table.column_names else pa.nulls(len(table), pa.large_string())
 
-    return pa.table({name: column(name) for name in COLUMNS})
+    slices = [name for name in SLICES if name in table.column_names]
+    return pa.table({name: column(name) for name in [*COLUMNS[:-1], *slices, COLUMNS[-1]]})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 Fetch = Callable[[str], Path]
@@ -32,14 +33,39 @@ FILES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Names of WIKI's entities by id.
+
+    Args:
+        names: The name from the first file that has one.
+        others: The names from the files after it.
+        noisy: Entities whose only name is ECOLA's, a lower-case alias.
+    """
+
+    names: dict[int, str]
+    others: dict[int, tuple[str, ...]]
+    noisy: frozenset[int]
+
+
+def read_labels(fetch: Fetch, qids: dict[int, str]) -> Labels:
+    """The names in the three files, for the entities with a name in any of them."""
+    english = dict(line.split("\t") for line in _lines(fetch(LABELS)))
+    freebase = {
+        entry["wikidata_id"]: (entry["label"], *entry["alternatives"])
+        for entry in json.loads(fetch(FREEBASE).read_text(encoding="utf-8")).values()
+    }
+    ecola = aligned(fetch)
+    rows = {id: (english.get(qid), *freebase.get(qid, ()), ecola.get(id)) for id, qid in qids.items()}
+    tidy = {id: [" ".join(name.split()) for name in row if name] for id, row in rows.items()}
+    noisy = frozenset(id for id, row in rows.items() if row[-1] and not any(row[:-1]))
+    names = {id: row[0] for id, row in tidy.items() if row}
+    return Labels(names, {id: tuple(row[1:]) for id, row in tidy.items() if row[1:]}, noisy)
+
+
 def labels(fetch: Fetch, qids: dict[int, str]) -> dict[int, str]:
     """Entity id -> name, for the entities with a name in any of the three files."""
-    english = dict(line.split("\t") for line in _lines(fetch(LABELS)))
-    known = json.loads(fetch(FREEBASE).read_text(encoding="utf-8")).values()
-    freebase = {entry["wikidata_id"]: entry["label"] for entry in known}
-    ecola = aligned(fetch)
-    names = {id: english.get(qid) or freebase.get(qid) or ecola.get(id) for id, qid in qids.items()}
-    return {id: " ".join(name.split()) for id, name in names.items() if name}
+    return read_labels(fetch, qids).names
 
 
 def aligned(fetch: Fetch) -> dict[int, str]:

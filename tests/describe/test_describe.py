@@ -26,7 +26,9 @@ from lm_eval_rag.harness.scoring import METRICS
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [(kind, name) for kind, (names, _) in describe.REGISTRIES.items() for name in names()]
 WITHOUT_PAPER = {"rag", "external", "run"}  # nothing to cite
-FROM_NOBODY = {"external", "rule_vote"}  # departs from no paper
+TRIVIAL = {"mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"}
+WITHOUT_PAPER |= TRIVIAL
+FROM_NOBODY = {"external", "rule_vote", *TRIVIAL}  # departs from no paper
 
 
 def entry(kind: str, name: str) -> Description:

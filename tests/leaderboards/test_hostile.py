@@ -220,7 +220,7 @@ def test_a_hostile_line_is_refused(name, write):
     path = write()
     with (path / "predictions" / f"{TASK}.jsonl").open("a") as file:
         file.write(json.dumps(LINES[name]) + "\n")
-    assert f"predictions/{TASK}.jsonl, line 201" in refused(path)
+    assert f"predictions/{TASK}.jsonl, line 201, key " in refused(path)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,6 @@ def test_a_line_that_is_no_line_is_refused(line, write):
     refused(path)
 
 
-FIELDS = sorted(Prediction.model_fields)
 JUNK = (
     None,
     True,
@@ -251,31 +250,73 @@ JUNK = (
     float("inf"),
     "",
     "a" * 5000,
+    "\ud800",
     [],
     [[]],
     [{}],
     {},
     {"a": []},
     [None] * 600,
+    ["a" * 501],
 )
 
 
-def broken(seed):
-    """A line with one field of a kind that is not allowed there."""
-    random_ = random.Random(seed)
-    line = {"id": "extra", "answer": "x"}
-    field = random_.choice(FIELDS)
-    return line | {field: random_.choice(JUNK)}, field
+def is_junk(field, value):
+    """Whether a value is not allowed in a field; restated here, apart from the form."""
+    text, count = isinstance(value, str), type(value) is int
+    allowed = {
+        "answer": text and len(value) <= 4000 and value.isascii(),
+        "abstained": isinstance(value, bool),
+        "calls": value is None or (count and 0 <= value <= 10**9),
+        "seconds": value is None or (type(value) in (int, float) and 0 <= value <= 1e9),
+    }
+    allowed["k"] = allowed["prompt_tokens"] = allowed["completion_tokens"] = allowed["calls"]
+    allowed["cost"] = allowed["seconds"]
+    allowed |= dict.fromkeys(("retrieved", "rules", "evidence", "triples"), value is None or value == [])
+    return not allowed[field]
 
 
-@pytest.mark.parametrize("seed", range(240))
-def test_no_generated_line_crashes_and_none_adds_a_question(seed, write, key):
-    """Some of these values are allowed (such as no rules); then the unknown question is what is refused."""
-    line, _ = broken(seed)
-    path = write(folder=str(seed))
-    with (path / "predictions" / f"{TASK}.jsonl").open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    refused(path, verify)
+# id has tests of its own: an unknown or repeated one is refused for what it is
+PLANTED = [(field, at) for field in sorted(set(Prediction.model_fields) - {"id"}) for at in range(len(JUNK))]
+PLANTED = [(field, at) for field, at in PLANTED if is_junk(field, JUNK[at])]
+
+
+@pytest.mark.parametrize(("field", "at"), PLANTED)
+def test_a_planted_value_is_refused_for_what_it_is(field, at, write, key):
+    """The line is of a known question and right but for one field; the reason names the line and the field."""
+    path = write()
+    file = path / "predictions" / f"{TASK}.jsonl"
+    lines = file.read_text().splitlines()
+    number = random.Random(f"{field} {at}").randrange(len(lines))
+    lines[number] = json.dumps({**json.loads(lines[number]), field: JUNK[at]})
+    file.write_text("\n".join(lines) + "\n")
+    reason = refused(path)
+    assert f"line {number + 1}" in reason
+    assert f"key {field}" in reason or "JSON" in reason  # numbers and characters that JSON has not end the parsing
+
+
+CARD_JUNK = (None, True, -1, 0.5, 10**400, float("nan"), "", " a", "a\u202eb", "a" * 1001, [], ["a"], {}, {"a": "b"})
+OPTIONAL = ("generator", "parameters", "revision", "retriever", "code", "training_data", "contamination", "scorer")
+PLANTED_IN_CARDS = [
+    (field, at)
+    for field in ("name", "team", "method", "package", *OPTIONAL)
+    for at in range(len(CARD_JUNK))
+    if not (field in OPTIONAL and CARD_JUNK[at] is None)
+]
+
+
+@pytest.mark.parametrize(("field", "at"), PLANTED_IN_CARDS)
+def test_a_planted_value_in_the_card_is_refused_for_what_it_is(field, at, write):
+    path = write()
+    card = json.loads((path / "submission.json").read_text())
+    (path / "submission.json").write_text(json.dumps({**card, field: CARD_JUNK[at]}))
+    reason = refused(path)
+    assert reason.startswith(f"submission.json, key {field}") or "JSON" in reason
+
+
+def test_there_are_at_least_300_hostile_submissions():
+    """Each has one planted fault, which is the reason of its refusal."""
+    assert len(PLANTED) + len(PLANTED_IN_CARDS) + len(FOLDERS) + len(CARDS) + len(LINES) >= 300
 
 
 # --- the questions

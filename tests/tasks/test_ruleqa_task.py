@@ -10,14 +10,17 @@ import polars as pl
 import pytest
 import yaml
 
-from lm_eval_rag.tasks.ruleqa.build import build
+from lm_eval_rag.tasks.ruleqa.build import VERSION, build
+from lm_eval_rag.tasks.ruleqa.task import RuleQATask
 
 FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
 LETTERS = "iywfn"
 NAMES = {
     *(f"ruleqa_{letter}" for letter in LETTERS),
     *(f"ruleqa_{letter}_fresh" for letter in LETTERS),
+    *(f"ruleqa_{letter}_natural" for letter in LETTERS),
     *(f"ruleqa_{letter}_hard" for letter in "ifn"),
+    "ruleqa_n_dense",
 }
 
 
@@ -29,9 +32,11 @@ def manager() -> Any:
 
 
 def test_all_names_are_there(manager: Any) -> None:
-    assert set(manager.all_tasks) == {*NAMES, "ruleqa"}
-    assert manager.all_groups == ["ruleqa"]
+    assert set(manager.all_tasks) == {*NAMES, "ruleqa", "ruleqa_natural"}
+    assert sorted(manager.all_groups) == ["ruleqa", "ruleqa_natural"]
     assert yaml.safe_load((FOLDER / "ruleqa.yaml").read_text())["task"] == [f"ruleqa_{letter}" for letter in LETTERS]
+    natural = yaml.safe_load((FOLDER / "ruleqa_natural.yaml").read_text())["task"]
+    assert natural == [f"ruleqa_{letter}_natural" for letter in LETTERS]
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -46,7 +51,7 @@ def loaded(mirror: Path | None, cache: Path, once: Callable[..., Any], manager: 
     return dict(manager.load(["ruleqa_i", "ruleqa_i_hard", "ruleqa_n_fresh"])["tasks"])
 
 
-@pytest.mark.parametrize(("name", "size"), [("ruleqa_i", 1559), ("ruleqa_i_hard", 804), ("ruleqa_n_fresh", 815)])
+@pytest.mark.parametrize(("name", "size"), [("ruleqa_i", 1559), ("ruleqa_i_hard", 1799), ("ruleqa_n_fresh", 815)])
 def test_documents(name: str, size: int, loaded: dict[str, Any], cache: Path) -> None:
     task = loaded[name]
     docs = list(task.test_docs())
@@ -56,7 +61,8 @@ def test_documents(name: str, size: int, loaded: dict[str, Any], cache: Path) ->
     asked = pl.read_parquet(cache / docs[0]["corpus"] / "queries.parquet")
     wanted = asked.filter("in_hard" if name.endswith("hard") else "in_main").rename({"text": "query"})
     columns = [*docs[0]][:-1]
-    assert columns == ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity"]
+    slices = ["rule_confidence", "subject_documents", *(["change"] if "_i" in name else []), "seen"]
+    assert columns == ["id", "query", "subject", "relation", "time", "answers", "slice", "popularity", *slices]
     assert [{key: doc[key] for key in columns} for doc in docs] == wanted.select(columns).to_dicts()
 
 
@@ -66,7 +72,7 @@ def test_the_prompt_of_stock_models(loaded: dict[str, Any]) -> None:
     assert task.doc_to_text(doc) == f"Question: {doc['query']}\nAnswer:"
     assert task.doc_to_target(doc) == doc["answers"][0]
     assert task.config.generation_kwargs["until"] == ["\n"] and task.config.generation_kwargs["max_gen_toks"] == 32
-    assert task.VERSION == 1
+    assert task.VERSION == VERSION  # so that a report names the data's version
 
 
 def test_worked_examples_come_from_the_generators_training_set(loaded: dict[str, Any], cache: Path) -> None:
@@ -91,3 +97,7 @@ def test_another_corpus_by_dataset_kwargs(mirror: Path | None, tmp_path: Path, l
     ids = [task.test_docs()[0]["corpus"] for task in (task, loaded["ruleqa_i"])]
     assert ids[0] != ids[1]
     assert len(task.test_docs()) == 1559
+
+
+def test_questions_are_clustered_by_subject_and_by_relation() -> None:
+    assert RuleQATask.clusters == (("subject",), ("relation",))

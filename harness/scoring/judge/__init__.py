@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.scoring.judge import rule_judge
-from lm_eval_rag.harness.scoring.verdict import RULES
+from lm_eval_rag.harness.scoring.verdict import REFUSAL, RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """1 for correct, 0 for wrong, and the judge's reason."""
+    """1 for correct, 0 for wrong or missing, and the judge's reason.
+
+    Args:
+        missing: Whether the judge finds that the prediction refuses to answer.
+    """
 
     correct: float
     why: str = ""
+    missing: bool = False
 
 
 class Judge(Protocol):
@@ -63,4 +68,5 @@ class RulesJudge:
 
     def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
         """One opinion per item, in order."""
-        return [Opinion(*rule_judge.judge(item.question, item.answers, item.prediction)) for item in items]
+        verdicts = [rule_judge.judge(item.question, item.answers, item.prediction) for item in items]
+        return [Opinion(correct, why, why == REFUSAL) for correct, why in verdicts]

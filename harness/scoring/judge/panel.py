@@ -12,7 +12,7 @@ from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.scoring.crag import open_answers, settle
 from lm_eval_rag.harness.scoring.judge import Item, Judge, Opinion, rule_judge
 from lm_eval_rag.harness.scoring.truncate import LIMIT, WHOLE, Cut, words_cut
-from lm_eval_rag.harness.scoring.verdict import RULES, Verdict, read_verdict
+from lm_eval_rag.harness.scoring.verdict import REFUSAL, RULES, Verdict, read_verdict
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +70,16 @@ class Panel:
 
 
 def _verdict(opinions: Sequence[Opinion | CallError]) -> Verdict:
-    """The mean of the judges' opinions; unscored if any judge failed, so that every verdict is by the same judges."""
+    """The mean of the judges' opinions; unscored if any judge failed, so that every verdict is by the same judges.
+
+    The answer is missing if all judges call it a refusal.
+    """
     errors = [opinion for opinion in opinions if isinstance(opinion, CallError)]
     if errors:
         return Verdict("judge", None, why="; ".join(map(str, errors)))
     valid = [opinion for opinion in opinions if isinstance(opinion, Opinion)]
+    if valid and all(opinion.missing for opinion in valid):
+        return Verdict(REFUSAL, 0.0, why="; ".join(opinion.why for opinion in valid))
     votes = tuple(opinion.correct for opinion in valid)
     return Verdict("judge", fmean(votes), said=votes, why="; ".join(opinion.why for opinion in valid))
 
@@ -93,9 +98,13 @@ def verdict_faults(doc: Mapping[str, Any], answer: str, abstained: bool = False)
     text = answer[: verdict.kept]
     was_cut = len(text) < len(answer)
     settled = settle(doc["answers"], text, abstained=abstained, was_cut=was_cut, crag=verdict.crag)
-    expected = "judge" if settled is None else settled.rule
+    ours, why = rule_judge.judge(doc["query"], open_answers(doc["answers"], crag=verdict.crag), text)
+    refusal = verdict.judges == (RULES,) and why == REFUSAL
+    expected = settled.rule if settled is not None else REFUSAL if refusal else "judge"
     if verdict.rule != expected:
         return [*faults, f"the verdict is by rule {verdict.rule!r}, the specification says {expected!r}"]
+    if refusal and settled is None:
+        return faults if verdict.correct == 0 else [*faults, f"{REFUSAL} is scored as {verdict.correct!r}"]
     if settled is not None:
         if verdict.correct == settled.correct:
             return faults
@@ -104,7 +113,6 @@ def verdict_faults(doc: Mapping[str, Any], answer: str, abstained: bool = False)
         len(verdict.said) != len(verdict.judges) or verdict.correct != fmean(verdict.said or [-1])
     ):
         faults.append(f"the verdict {verdict.correct!r} is not the mean of {len(verdict.judges)} judges' opinions")
-    ours = rule_judge.judge(doc["query"], open_answers(doc["answers"], crag=verdict.crag), text)[0]
     by_judge = dict(zip(verdict.judges, verdict.said, strict=False))
     if RULES in by_judge and by_judge[RULES] != ours:
         faults.append(f"the recorded opinion of the rules is {by_judge[RULES]!r}, recomputed it is {ours!r}")

@@ -1,13 +1,15 @@
 """The judge without a model: an ordered table of rules; the first rule with an opinion decides.
 
-It is strict. It rejects a prediction that hedges ("A or B"), negates ("not A"), adds a second number or list item, or
-paraphrases the answer freely. ``lm-eval-rag judge-check`` measures its errors and its bias. Each rule is a function of
+It is strict. It rejects a prediction that hedges ("A or B"), negates ("not A"), claims a second number or list item,
+only mentions the answer beside another candidate, or paraphrases the answer freely. A refusal is missing
+(:mod:`.refusals`). ``lm-eval-rag judge-check`` measures its errors and its bias. Each rule is a function of
 one gold answer and one prediction that returns True, False, or None for no opinion. A prediction is correct if it is
 correct for one of the gold answers.
 
 From a gold answer that is a sentence, the rules extract the part that answers the question: the option that the
-question offers, the number that "how many" asks for, the date that "when" asks for, or a name at the start or end of
-the sentence that is not in the question.
+question offers, the number that "how many" asks for, the date that "when" asks for, or what the sentence says beyond
+the question (:mod:`.gold_answers`). Of a prediction they compare what it claims: :mod:`.mentions` for names,
+:mod:`.number_claims`, and :mod:`.option_claims` for "A or B" and yes or no.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from lm_eval_rag.harness.scoring.judge.gold_answers import reduced
+from lm_eval_rag.harness.scoring.judge.mentions import candidates, only_mentioned
+from lm_eval_rag.harness.scoring.judge.number_claims import claimed_numbers
+from lm_eval_rag.harness.scoring.judge.option_claims import affirmed, claimed_option, polarity, surname
 from lm_eval_rag.harness.scoring.judge.reading import (
     DENIALS,
     HOW_MANY,
@@ -26,19 +32,24 @@ from lm_eval_rag.harness.scoring.judge.reading import (
     items,
     words,
 )
+from lm_eval_rag.harness.scoring.judge.refusals import refused
 from lm_eval_rag.harness.scoring.judge.values import Date, Quantity, dates, quantities, same_date, same_quantity
 from lm_eval_rag.harness.scoring.normalise import has_words
+from lm_eval_rag.harness.scoring.verdict import REFUSAL
 
-VERSION = "2"  # increase it when any verdict changes
+VERSION = "3"  # increase it when any verdict changes
 LIST_WORDS = 6  # maximum number of words of a list item
 COVER = 0.9  # share of a long answer's words that a paraphrase must contain
+SAME = 2 / 3  # share of a denial's words that another denial must contain
+_NO = re.compile(rf"{DENIALS.pattern}|\bno\b")
 COPULAS = frozenset({"is", "was", "are", "were", "be", "being", "named", "called"})
 VERBS = COPULAS | {"has", "have", "had", "won", "did", "does", "became", "directed", "wrote", "played", "with", "who"}
 
 
 def judge(question: str, answers: Sequence[str], prediction: str) -> tuple[float, str]:
-    """(1 or 0, name of the rule that decided): the best over the gold answers."""
-    verdicts = [_decide(Pair(question, gold, prediction)) for gold in answers]
+    """(1 or 0, name of the rule that decided): the best over the gold answers and the answers within them."""
+    within = [part for part in (reduced(gold, question) for gold in answers) if part]
+    verdicts = [_decide(Pair(question, gold, prediction)) for gold in (*answers, *within)]
     return max(verdicts, key=lambda verdict: verdict[0], default=(0.0, "no answers"))
 
 
@@ -55,27 +66,39 @@ def _equal(pair: Pair) -> bool | None:
     return True if pair.prediction_words == pair.gold_words else None
 
 
+def _refusal(pair: Pair) -> bool | None:
+    """The prediction refuses to answer, and the answer is no such text itself."""
+    return False if refused(pair.prediction) and not refused(pair.gold) else None
+
+
 def _yes_or_no(pair: Pair) -> bool | None:
-    """The answer is yes or no, or begins with it: the prediction must begin with the same word."""
-    expected, predicted = _polarity(pair.gold_words), _polarity(pair.prediction_words)
-    if expected is None or (predicted is None and len(pair.gold_words.split()) > 1):
+    """The answer is yes or no, or begins with it: the prediction begins with the same word or states the same."""
+    expected, predicted = polarity(pair.gold_words), polarity(pair.prediction_words)
+    if expected is None:
+        return None
+    if predicted is None:
+        predicted = affirmed(pair)
+    if predicted is None and len(pair.gold_words.split()) > 1:
         return None
     return expected == predicted
 
 
-def _polarity(text: str) -> bool | None:
-    return {"yes": True, "yeah": True, "no": False, "nope": False}.get(text.partition(" ")[0])
-
-
 def _option(pair: Pair) -> bool | None:
-    """The question is "A or B?": the first option in the answer must be the first option in the prediction."""
+    """The question is "A or B?": the prediction claims the option that the answer claims."""
     options = _options(pair)
     if len(options) < 2:
         return None
-    expected = _earliest(pair.gold_words, options)
+    expected = claimed_option(pair.gold, options, pair.lower_question)
     if expected is None:
         return None
-    predicted = _earliest(pair.prediction_words, options)
+    predicted = claimed_option(pair.prediction, options, pair.lower_question)
+    if predicted is None and surname(expected, pair.question, pair.prediction_words):
+        predicted = (
+            expected
+            if not any(surname(o, pair.question, pair.prediction_words) for o in options if o != expected)
+            else None
+        )
+        return predicted is not None and not _denied_words(pair, expected.split()[-1])
     return predicted == expected and not _denied_words(pair, predicted) and not has_words(pair.prediction_words, "or")
 
 
@@ -97,13 +120,6 @@ def _longest(side: list[str], pair: Pair, *, tail: bool = False) -> str:
         if has_words(pair.gold_words, run) or has_words(pair.prediction_words, run):
             return run
     return runs[0] if runs else ""
-
-
-def _earliest(text: str, options: Sequence[str]) -> str | None:
-    """The option that appears first in the text, the longest one in a tie, or None."""
-    positions = {option: f" {text} ".find(f" {option} ") for option in options}
-    present = [option for option, position in positions.items() if position >= 0]
-    return min(present, key=lambda option: (positions[option], -len(option))) if present else None
 
 
 def _date(pair: Pair) -> bool | None:
@@ -148,6 +164,7 @@ def _quantity(pair: Pair) -> bool | None:
     in_question = {q.value for q in quantities(pair.lower_question)}
     predicted = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
     predicted = [q for q in predicted if not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
+    predicted = claimed_numbers(predicted, expected, pair)
     if not all(same_quantity(q, expected) for q in predicted):
         return False
     return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
@@ -206,9 +223,10 @@ def _held(pair: Pair) -> bool | None:
         return None
     before, _, after = f" {pair.prediction_words} ".partition(f" {pair.gold_words} ")
     beside = before.split()[-1:] + after.split()[:1]
-    predicted, expected = items(pair.prediction), items(pair.gold)
-    if len(predicted) > max(2, len(expected)) and all(len(item.split()) <= LIST_WORDS for item in predicted):
-        return False  # one of a list of candidates
+    if candidates(pair.gold, pair.prediction, pair.question) or only_mentioned(
+        pair.gold, pair.prediction, pair.question
+    ):
+        return False
     return not _denied_words(pair, pair.gold_words) and "or" not in beside
 
 
@@ -255,8 +273,17 @@ def _covered(pair: Pair) -> bool | None:
     return covered and same_numbers and agree and "or" not in pair.prediction_words.split()
 
 
+def _denial(pair: Pair) -> bool | None:
+    """The answer denies what the question assumes: the prediction denies it in most of the same words."""
+    asked = content(pair.gold)
+    if len(asked) < 2 or not all(_NO.search(text.lower()) for text in (pair.gold, pair.prediction)):
+        return None
+    return True if len(asked & content(pair.prediction)) >= SAME * len(asked) else None
+
+
 RULES: dict[str, Callable[[Pair], bool | None]] = {
     "equal": _equal,
+    REFUSAL: _refusal,
     "yes or no": _yes_or_no,
     "option": _option,
     "date": _date,
@@ -264,5 +291,6 @@ RULES: dict[str, Callable[[Pair], bool | None]] = {
     "number": _quantity,
     "held": _held,
     "named": _named,
+    "denial": _denial,
     "covered": _covered,
 }

@@ -10,6 +10,7 @@ import pytest
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.core.asks import Calculate
 from lm_eval_rag.harness.core.calculate import MAX_DEPTH, MAX_LENGTH, calculate
+from lm_eval_rag.harness.core.calculate_lines import expression_in
 from lm_eval_rag.harness.core.calculate_values import LARGEST, REASONS, Calculation, CalculationError, written
 from lm_eval_rag.harness.core.types import Query
 
@@ -30,6 +31,12 @@ VALUES = [
     ("10**30", "1" + "0" * 30), ("2 \n + 2", "4"), ("1/3", "0.333333333333"),
     ("123456789.123456789", "123456789.123"), ("date(2024, 02, 08)", "2024-02-08"), ("007 + 0.50", "7.5"),
     ("len('007')", "3"), ("0 + 00", "0"), ("10 < 9 < 'a'", "False"),
+    ("int(1)", "1"), ("int(-7.9)", "-7"), ("int(7/2)", "3"), ("float(3)", "3"), ("[1][0]", "1"), ("[4, 5, 6][-1]", "6"),
+    ("sorted([3, 1, 2])", "[1, 2, 3]"), ("sorted([3, 1, 2])[0]", "1"), ("max([1, 2][0], 3)", "3"),
+    ("1 < 2 and 3 > 2", "True"), ("1 > 2 or 3 > 4", "False"), ("not 1 > 2", "True"), ("1 < 2 and not 2 < 1", "True"),
+    ("'a' if 1 < 2 and 3 < 2 else 'b'", "b"), ("pow(2, 10)", "1024"), ("sqrt(16)", "4"),
+    ("math.sqrt(2)", "1.41421356237"),
+    ("mean([1, 2, 6])", "3"), ("math.floor(2.7)", "2"), ("math.ceil(2.1)", "3"),
 ]  # fmt: skip
 
 
@@ -74,11 +81,11 @@ eval|exec|globals()|locals()|vars()|dir()|type(1)|getattr(1,'real')|().__class__
 date(2024,1,1).__class__|date(2024,1,1).isoformat()|date(2024,1,1).replace(2)|date(2024,1,1).max|date.fromtimestamp(0)
 datetime.now()|datetime.datetime.now()|datetime.os.system('x')|datetime.sys|datetime|date|os|sys|os.system('x')|subprocess.run('x')
 import os|import os; os.system('x')|from os import system|lambda: 1|(lambda: 1)()|lambda x: x|[x for x in [1]]|(x for x in [1])
-{x: 1}|{1, 2}|{1: 2}|[1][0]|[1, 2][:1]|'abc'[0]|x|x = 1|x := 1|(x := 1)|1; 2|1 if 1|1 if True|if 1: 2|while True: 1|while 1: pass
+{x: 1}|{1, 2}|{1: 2}|[1][5]|[1, 2][:1]|'abc'[0]|x|x = 1|x := 1|(x := 1)|1; 2|1 if 1|1 if True|if 1: 2|while True: 1|while 1: pass
 for i in [1]: i|def f(): 1|class A: 1|return 1|yield 1|await 1|raise 1|assert 1|del x|pass|print('x'|print|input()|input('x')|exit()
 quit()|help()|breakpoint()|compile('1','','eval')|memoryview(b'')|bytes(9)|bytearray(9)|object()|super()|property()|__name__
 __builtins__|__builtins__['eval']|__file__|__doc__|_|__|self|None|Ellipsis|...|NotImplemented|inf|nan|float('inf')|float('nan')
-int('9'*9)|int(1)|str(1)|bool(1)|complex(1,1)|1j|2+3j|0x10|0b1|0o7|1e|1e+|1__0e|..5|1..2|1.2.3|@|a@b|1 @ 2|~1|1 & 2|1 ^ 2
+int('9'*9)|int('1')|str(1)|bool(1)|complex(1,1)|1j|2+3j|0x10|0b1|0o7|1e|1e+|1__0e|..5|1..2|1.2.3|@|a@b|1 @ 2|~1|1 & 2|1 ^ 2
 1 << 99|1 >> 1|not 1|1 and 2|1 or 2|1 in [1]|1 is 1|not|and|*[1]|**{}|max(*[1,2])|max(a=1)|max([1], key=abs)|sum([1], 1)
 sum(1, 2)|sum('ab')|sum(['a'])|sum([[1]])|sum([True])|max()|max([])|min()|max([1], [2])|max(1, 'a')|min([1, date(2024,1,1)])|abs()
 abs('a')|abs([1])|abs(1, 2)|round()|round('a')|round(1, 2, 3)|round(1.5, 0.5)|round(1.5, 99)|round(1, True)|len()|len(1)|len([1], [2])
@@ -110,6 +117,40 @@ def test_hostile_expressions_are_refused_by_name_and_at_once(expression: str) ->
         calculate(expression)
     assert refused.value.reason in REASONS and str(refused.value).startswith(refused.value.reason)
     assert time.perf_counter() - began < 0.5
+
+
+LINES = [
+    ("5*3 = 15", "15"), ("Expression: 5*3", "15"), ("1,234-1", "1233"), ("12%", "0.12"), ("int(7.9)", "7"),
+    ("sorted([3, 1])[-1]", "3"), ("1 < 2 and 2 < 3", "True"), ("total = 18 + 21", "39"), ("total = 18 + 21 = 39", "39"),
+    ("5*3  # three fives", "15"), ("`5*3`", "15"), ("print(5*3)", "15"), ("$1,234.50 * 2", "2469"), ("5 × 3", "15"),
+    ("10 ÷ 4", "2.5"), ("7 − 2", "5"), ("2^10", "1024"), ("50% * 200", "100"), ("200 * 15% + 1", "31"),
+    ("1.5 million / 2", "750000"), ("3 billion - 500 million", "2500000000"), ("(1,234 + 766) / 2", "1000"),
+    ("max(100,200)", "200"), ("max(1,234, 5,678)", "5678"), ("[10,200][1]", "200"), ("7 % 2", "1"), ("7%2", "1"),
+    ("1 == 1", "True"), ("3 <= 2", "False"), ("Answer: 2 + 2", "4"), ("- Result: 2 + 2 = 4", "4"),
+    ("1,234,567 > 999", "True"),
+    ("10% - 3%", "0.07"), ("(50 - 40) / 40 = 25%", "0.25"), ("date('2024-02-28').year", "2024"),
+    ("revenue growth = (120 - 100) / 100", "0.2"), ("100 * (1 + 5%)", "105"), ("round(3.14159, 2) = 3.14", "3.14"),
+]  # fmt: skip
+HARMLESS = {"x = 1", "1 = 1", "5%", "50% * 2", "$5", "1 # one", "−1", "1×2", "1 ^ 2", "`1`"}  # hostile notation alone
+
+
+@pytest.mark.parametrize(("line", "value"), LINES)
+def test_lines_of_models(line: str, value: str) -> None:
+    (served,) = CalculateBackend().serve([(Query("q", ""), Calculate(line))])
+    assert served.value == Calculation(line, value)  # type: ignore[union-attr]
+
+
+def test_hostile_expressions_are_refused_as_lines_too() -> None:
+    read = {text for text in set(HOSTILE) if not _refused(expression_in(text))}
+    assert read == HARMLESS
+
+
+def _refused(text: str) -> bool:
+    try:
+        calculate(text)
+    except CalculationError:
+        return True
+    return False
 
 
 def test_there_are_200_of_them_and_every_reason_occurs() -> None:

@@ -12,6 +12,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data import corpus as corpus_module
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
+from lm_eval_rag.harness.data.question_forms import write_forms
 
 PASSAGES = (
     Passage("d0", "Time 2014-01-02 Ann visit Rome.", time="2014-01-02", fact=("Ann", "visit", "Rome")),
@@ -149,6 +150,23 @@ def test_open_a_built_corpus(built: tuple[str, Path]) -> None:
     query, answer = corpus.examples()[3]
     assert (query.text, query.time, query.corpus) == (train[3]["text"], train[3]["time"], corpus_id)
     assert answer == train[3]["answers"][0] and len(corpus.examples()) == len(train)
+
+
+def test_open_a_corpus_with_other_questions(built: tuple[str, Path]) -> None:
+    id, folder = built
+    other = folder.parents[1] / "natural" / "0"
+    other.mkdir(parents=True)
+    write_forms(other, id, {"visit": "Where is {subject}?"})
+    shutil.copy(folder / "generator_train.parquet", other)
+    plain, natural = open_corpus(id), open_corpus("natural/0")
+    assert natural.id == natural.passage(0).source == "natural/0" and natural.questions == other
+    assert dict(natural.forms) == {"visit": "Where is {subject}?"} and not plain.forms
+    assert (natural.folder, natural.fingerprint) == (plain.folder, plain.fingerprint)
+    assert natural.texts == plain.texts and natural.rules() == plain.rules()
+    assert natural.with_rules(()).forms == natural.forms
+    (other / "forms.json").write_text("{}")
+    with pytest.raises(UserError, match=r"forms\.json is missing or damaged"):
+        open_corpus("natural/0")
 
 
 def test_no_such_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

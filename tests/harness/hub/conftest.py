@@ -75,11 +75,17 @@ def built(cache):
     """The corpus id of a small set in RuleQA-Y's form: the made-up world of ruleqa_demo."""
     from lm_eval_rag.harness.data.folders import write_folder
     from lm_eval_rag.tasks.ruleqa.build import Built, write_set
+    from lm_eval_rag.tasks.ruleqa.partners import partners
+    from lm_eval_rag.tasks.ruleqa.slices import SUPPORT
     from lm_eval_rag.tasks.ruleqa.specs import SPECS
+    from lm_eval_rag.tasks.ruleqa.tables import with_aliases
     from lm_eval_rag.tasks.ruleqa_demo.build import make_world, tables
 
     made_from = {"task": "ruleqa_y", "version": 0, "parameters": {}, "sources": {}, "hash": "small"}
-    set_ = Built(tables(make_world(0)), {})
+    world = tables(make_world(0))
+    world["queries"] = with_aliases(world["queries"], {})
+    counts = {"dropped": {}, "moved": {}, "pool": dict.fromkeys(SUPPORT, 1), "noise": {}}
+    set_ = Built(world, counts, partners(world["corpus"]))
     write_folder(
         cache / "ruleqa_y" / "small", "small", lambda folder: write_set(folder, set_, SPECS["ruleqa_y"], made_from, {})
     )

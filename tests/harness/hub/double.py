@@ -60,6 +60,7 @@ ROUTES = [
     ("POST", rf"/api{REPO}/paths-info/(?P<revision>[^/]+)", "paths_info"),
     ("GET", rf"/api{REPO}/refs", "refs"),
     ("GET", rf"/api{REPO}/tree/(?P<revision>[^/]+)(?:/(?P<path>.+))?", "tree"),
+    ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/leaderboard", "leaderboard"),
     ("GET", rf"/api{REPO}(?:/revision/(?P<revision>[^/]+))?", "info"),
     ("POST", rf"{FILE}\.git/info/lfs/objects/batch", "batch"),
     ("PUT", r"/storage/(?P<oid>[0-9a-f]{64})", "store"),
@@ -228,7 +229,37 @@ class Handler(BaseHTTPRequestHandler):
         found = self.repository(kind, repo)
         siblings = [{"rfilename": path} for path in files]
         self.json({"id": repo, "sha": oid, "private": found.private, "siblings": siblings, "tags": [],
-                   "downloads": 0, "likes": 0})  # fmt: skip
+                   "downloads": 0, "likes": 0, "evalResults": self.results_in(files)})  # fmt: skip
+
+    @staticmethod
+    def results_in(files):
+        """The values of ``.eval_results``, each with its file."""
+        return [
+            {"filename": name, "data": one}
+            for name, data in sorted(files.items())
+            if re.fullmatch(r"\.eval_results/[^/]+\.yaml", name)
+            for one in yaml.safe_load(data)
+        ]
+
+    def leaderboard(self, repo):
+        """The values of all models for the tasks that ``eval.yaml`` names, best first."""
+        _, files = self.at("datasets", repo, None)
+        if "eval.yaml" not in files:
+            raise RefusedError(404, "NotABenchmark")
+        tasks = {task["id"] for task in yaml.safe_load(files["eval.yaml"])["tasks"]}
+        models = [name for kind, name in self.server.repositories if kind == "models"]
+        values = [
+            (one["data"], one["filename"], model)
+            for model in models
+            for one in self.results_in(self.at("models", model, None)[1])
+            if one["data"]["dataset"]["id"] == repo and one["data"]["dataset"]["task_id"] in tasks
+        ]
+        values.sort(key=lambda one: -one[0]["value"])
+        self.json([
+            {"rank": rank, "modelId": model, "value": one["value"], "filename": filename, "verified": False,
+             "source": one.get("source"), "notes": one.get("notes"), "author": {"type": "user", "name": "acme"}}
+            for rank, (one, filename, model) in enumerate(values, 1)
+        ])  # fmt: skip
 
     def tree(self, kind, repo, revision, path=None):
         _, files = self.at(kind, repo, revision)

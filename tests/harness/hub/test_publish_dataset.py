@@ -12,7 +12,8 @@ from lm_eval_rag.harness.common.errors import UserError
 REPO = "acme/ruleqa"
 COMMAND = ("dataset", "ruleqa_y", "--repo", REPO)
 NAMES = ("corpus", "queries", "rules", "retriever_train", "generator_train")
-FILES = {"README.md", "ruleqa_y/README.md", "ruleqa_y/meta.json", *(f"ruleqa_y/{name}.parquet" for name in NAMES)}
+BUILT = {"ruleqa_y/README.md", "ruleqa_y/meta.json", *(f"ruleqa_y/{name}.parquet" for name in NAMES)}
+FILES = {"README.md", "eval.yaml", *BUILT}
 
 
 def remote(hub):
@@ -34,7 +35,7 @@ def test_upload_is_one_commit_and_a_tag(publish, hub, client, cache, built):
     said = publish(*COMMAND, "--tag", "v1", "--upload")
     files = remote(hub).files
     assert set(files) == {*FILES, ".gitattributes"} and not remote(hub).private
-    for path in FILES - {"README.md"}:
+    for path in BUILT:
         assert files[path] == (cache / built / path.split("/")[1]).read_bytes()
     assert remote(hub).tags == {"v1": remote(hub).head} and remote(hub).head in said
     assert hub.requests["store"] == len(NAMES)  # the Parquet files went through LFS

@@ -91,7 +91,7 @@ def test_two_adapters_get_two_results_folders(documents):
         arguments = {"generator": "scripted-lm", **given}
         model_of("standard_rag").create_from_arg_obj(arguments, {"batch_size": 1})
         paths.add(arguments["path"])
-        assert arguments["path"].startswith("standard_rag-")
+        assert arguments["path"].startswith("lm-eval-rag/standard_rag-")
     model_of("rulerag_icl").create_from_arg_obj(arguments := {"generator": "scripted-lm", "k": 1})
     assert len({*paths, arguments["path"]}) == 5
     model_of("standard_rag").create_from_arg_obj(arguments := {"path": "mine"})

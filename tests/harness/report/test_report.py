@@ -17,7 +17,7 @@ from lm_eval_rag.harness.report.document import document
 from lm_eval_rag.harness.report.report_cli import report_main
 from lm_eval_rag.harness.report.report_text import render
 from lm_eval_rag.harness.report.run_files import read_runs
-from lm_eval_rag.harness.report.stats import Interval
+from lm_eval_rag.harness.report.stats import Interval, interval, paired
 from lm_eval_rag.harness.report.table import printable, table
 
 Make = Callable[..., Path]
@@ -75,6 +75,22 @@ def test_slices_are_means_over_their_questions(runs: Path, by: str) -> None:
         assert report.runs[0].slices[name]["em"].mean == pytest.approx(np.mean(values))
     if by == "slice":
         assert list(report.sizes) == ["direct", "rule_required", "unreachable"]
+
+
+def test_change_is_shown_with_the_slices(make_run: Make, tmp_path: Path) -> None:
+    """Temporal sets: a look-up wins on stable questions, so every table by slice has both parts."""
+    make_run(tmp_path, model="standard_rag", n=60, right=0.3)
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    lines = lines_of(tmp_path)
+    for i, line in enumerate(lines):
+        line["doc"]["change"] = "changed" if i % 3 else "stable"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (report,) = build(read_runs([tmp_path]))
+    assert list(report.sizes) == ["direct", "rule_required", "unreachable", "stable", "changed"]
+    assert (report.sizes["stable"], report.sizes["changed"]) == (20, 40)
+    values = [line["em"] for line in lines if line["doc"]["change"] == "changed"]
+    assert report.runs[0].slices["changed"]["em"].mean == pytest.approx(np.mean(values))
+    assert list(build(read_runs([tmp_path]), "change")[0].sizes) == ["stable", "changed"]
 
 
 def test_differences_are_paired_and_holm_is_over_all(runs: Path) -> None:
@@ -295,3 +311,41 @@ def test_a_zero_has_no_minus() -> None:
     """Not even one that is a zero only when rounded."""
     assert cell(Interval(-0.0004, -0.001, 0.0186, 9), "em") == "0.0 [-0.1, 1.9]"
     assert cell(Interval(-0.0004, -0.0, -0.0002, 5), "em", of=9) == "0.0 [0.0, 0.0] n=5"
+
+
+def test_versions_are_shown_apart_on_request(make_run: Make, tmp_path: Path) -> None:
+    """Else they are refused, and both versions are named."""
+    make_run(tmp_path / "a", model="standard_rag", n=8)
+    make_run(tmp_path / "b", model="rule_vote", n=8, version=2.0)
+    runs = read_runs([tmp_path])
+    with pytest.raises(UserError, match=rf"standard_rag ran version {runs[0].version}, rule_vote version 2.0.*--apart"):
+        build(runs)
+    old, new = build(runs, apart=True)
+    assert [old.task, new.task] == [f"ruleqa_i@{runs[0].version}", "ruleqa_i@2.0"]
+    assert [len(report.runs) for report in (old, new)] == [1, 1] and not (*old.comparisons, *new.comparisons)
+    assert [report.task for report in build(runs[:1], apart=True)] == ["ruleqa_i"]
+
+
+def test_questions_are_clustered_as_the_task_declares(make_run: Make, tmp_path: Path) -> None:
+    """The first run is older and declares nothing; the page names the keys, and ``--unclustered`` leaves them out."""
+    make_run(tmp_path / "a", model="standard_prompting", n=120, right=0.3)
+    make_run(tmp_path / "b", model="standard_rag", n=120, right=0.5, seed=1)
+    (file,) = (tmp_path / "b").rglob("results_*.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    config = content["configs"].setdefault("ruleqa_i", {})
+    config["metadata"] = {**(config.get("metadata") or {}), "clusters": [["popularity", "relation"], "relation"]}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    runs = read_runs([tmp_path])
+    (report,) = build(runs)
+    assert report.clusters == (("popularity", "relation"), ("relation",))
+    docs = [sample["doc"] for sample in runs[1].questions.values()]
+    labels = [[(doc["popularity"], doc["relation"]) for doc in docs], [doc["relation"] for doc in docs]]
+    for run, scores in zip(runs, report.runs, strict=True):
+        assert scores.scores["em"] == interval(list(run.scores["em"].values()), clusters=labels)
+    ours, theirs = (list(run.scores["em"].values()) for run in reversed(runs))
+    (em,) = (one for one in report.comparisons if one.metric == "em")
+    assert em.difference == paired(ours, theirs, clusters=labels)
+    assert "ruleqa_i: questions are clustered by popularity and relation; by relation." in render(document([report]))
+    (plain,) = build(runs, clustered=False)
+    assert plain.runs[0].scores["em"] == interval(list(runs[0].scores["em"].values()))
+    assert "clustered by" not in render(document([plain]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from scipy.stats import binomtest
@@ -71,6 +72,53 @@ def test_holm_is_over_the_whole_page_and_not_over_bounds() -> None:
         assert tested[0][1][0].comparisons[0].p_holm == pytest.approx(n * 2 / 2**7)
 
 
+def test_rows_run_alone_gain_nothing_from_tests_that_were_not_run() -> None:
+    """9 wins to 1 is p 0.021: with four tests not significant, however few of them were run."""
+    ours, theirs = [1.0] * 9 + [0.0] * 31, [0.0] * 9 + [1.0] + [0.0] * 30
+    table = table_of(["a", "b", "c", "d"], [claim(), claim("c", "b"), claim("a", "d", controls={"x": ("c",)})])
+    scores = {"a": ours, "b": theirs, "c": theirs, "d": theirs}
+    assert claims.declared(table) == 4
+    for names in (["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
+        outcome = claims.judge(table, results({name: scores[name] for name in names}))[0][1][0]
+        assert outcome.verdict == UNCLEAR
+        assert outcome.comparisons[0].p_holm == pytest.approx(4 * binomtest(9, 10).pvalue)
+    alone = table_of(["a", "b"], [claim()])  # as it was before: the family of what was run
+    assert claims.judge(alone, results({"a": ours, "b": theirs}))[0][1][0].verdict == HOLDS
+
+
+def test_no_verdict_is_lost_when_the_other_rows_are_run() -> None:
+    """What holds on a part of the table holds on all of it, whatever the other rows score."""
+    rng = random.Random(3)
+    table = table_of(list("abcd"), [claim("a", "b"), claim("c", "b"), claim("d", "b"), claim("c", "a")])
+    held = 0
+    shares = {"a": 0.6, "b": 0.3, "c": 0.5, "d": 0.7}
+    for _ in range(20):
+        scores = {name: [float(rng.random() < share) for _ in range(60)] for name, share in shares.items()}
+        part = claims.judge(table, results({name: scores[name] for name in "ab"}))[0][1][0]
+        whole = claims.judge(table, results(scores))[0][1][0]
+        assert part.comparisons[0].p_holm >= whole.comparisons[0].p_holm - 1e-12
+        held += part.verdict == HOLDS
+        assert part.verdict != HOLDS or whole.verdict == HOLDS
+    assert held
+
+
+def test_the_best_of_several_lines_is_compared_with() -> None:
+    """On each task the line with the highest mean; not tested before all of them were run."""
+    ours, low, high = [1.0] * 50 + [0.0] * 50, [1.0] * 10 + [0.0] * 90, [0.0] * 20 + [1.0] * 40 + [0.0] * 40
+    best = Claim("c", ("a",), ("low", "high"), ("em",), of="best")
+    table = table_of(["a", "low", "high"], [best])
+    ((_, (outcome,)),) = claims.judge(table, results({"a": ours, "low": low, "high": high}))
+    one = outcome.comparisons[0]
+    assert (one.against, one.line) == ("baseline", "high")
+    assert one.difference.interval.mean == pytest.approx(0.1)
+    ((_, tests),) = claims.judge(table, results({"a": ours, "low": low}))
+    assert tests == []
+    ((_, (mean,)),) = claims.judge(
+        table_of(["a", "low", "high"], [replace(best, of="mean")]), results({"a": ours, "low": low, "high": high})
+    )
+    assert mean.comparisons[0].line == "" and mean.comparisons[0].difference.interval.mean == pytest.approx(0.25)
+
+
 def test_a_rule_claim_must_hold_against_every_control() -> None:
     good, bad = [1.0] * 40 + [0.0] * 20, [0.0] * 60
     for control, expected in ((bad, HOLDS), (good, UNCLEAR), ([1.0] * 60, FAILS)):
@@ -129,3 +177,17 @@ def test_rows_count_on_their_own_rules_or_on_all_others() -> None:
 def test_a_verdict_needs_interval_and_p(low: float | None, high: float | None, p: float, expected: str) -> None:
     mean = -0.1 if expected == FAILS else 0.1
     assert verdict(Difference(Interval(mean, low, high, 50), p, "bootstrap"), p) == expected
+
+
+def test_a_claim_is_tested_on_clusters() -> None:
+    """40 wins to 0 in 40 questions of one subject are one observation, and 40 wins in 40 subjects are 40."""
+    ours, theirs = [1.0] * 40 + [0.0] * 40, [0.0] * 80
+    for size, expected in ((40, UNCLEAR), (1, HOLDS)):
+        labels = {f"q{i}": (i // size, i) for i in range(80)}
+        found = {
+            key: replace(result, keys=(("subject",), ("relation",)), labels=labels)
+            for key, result in results({"a": ours, "b": theirs}).items()
+        }
+        ((_, (outcome,)),) = claims.judge(table_of(["a", "b"], [claim()]), found)
+        assert outcome.verdict == expected
+        assert outcome.comparisons[0].difference.test == "clustered t"

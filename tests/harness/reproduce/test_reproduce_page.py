@@ -197,6 +197,16 @@ def test_a_trial_is_called_one() -> None:
     assert "A trial" not in render_text(page_of()) + render_html(page_of())
 
 
+def test_a_page_whose_claims_miss_rows_is_provisional() -> None:
+    whole = page_of()
+    assert whole.provisional and set(whole.provisional) <= {line.name for line in whole.lines if line.status != "run"}
+    for text in (render_text(whole).replace("\n  ", " "), render_html(whole)):
+        assert "Provisional: " in text and whole.provisional[0] in text
+    complete = replace(whole, lines=tuple(replace(line, status="run") for line in whole.lines))
+    assert complete.provisional == ()
+    assert "Provisional" not in render_text(complete) + render_html(complete)
+
+
 def test_the_json_holds_the_numbers() -> None:
     page = json.loads(json.dumps(page_of(), default=_jsonable))
     assert page["lines"][0]["cells"][TASK]["scores"]["em"]["paper"] == 20.5

@@ -230,6 +230,16 @@ def test_a_row_that_fails_says_why_and_the_others_go_on(
     assert "failed: The query tower" in (tmp_path / "out" / "page.txt").read_text(encoding="utf-8").replace("\n  ", " ")
 
 
+def test_rows_that_train_can_be_left_out(reproduce: Callable[..., int], tables: Path, evaluated: list[str]) -> None:
+    trained = TABLE.replace(
+        'arguments = { rules = "random" }', 'arguments = { retriever = "static", retriever_adapter = "@tower" }'
+    )
+    step = '[train.tower]\nwhat = "retriever"\ntask = "{task}"\nencoder = "static"\nmode = "ssft"\n'
+    (tables / "made_up.toml").write_text(trained + step, encoding="utf-8")
+    assert reproduce("--without-training", "--limit", "5") == 0
+    assert evaluated == ["sampled", "vote"]
+
+
 def test_unknown_tables_and_rows_are_named(reproduce: Callable[..., int], tables: Path) -> None:
     with pytest.raises(UserError, match=r"Unknown row 'votes'\. Did you mean 'vote'"):
         reproduce("--only", "votes")

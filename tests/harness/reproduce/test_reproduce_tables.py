@@ -7,6 +7,7 @@ import re
 from functools import cache
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,35 @@ def test_every_rule_claim_that_runs_here_is_shown_against_controls(path: Path) -
             assert any("random" in name for name in claim.controls), claim.text
 
 
+RULEQA = [path for path in TABLES if re.match(r"rulerag_(table\d|retrievers|encoders|ablations)", path.stem)]
+TRIVIAL = ["mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"]
+
+
+@pytest.mark.parametrize("path", RULEQA, ids=lambda path: path.stem)
+def test_every_ruleqa_table_begins_with_the_trivial_baselines_and_tests_its_methods_against_the_best(
+    path: Path,
+) -> None:
+    """All lines that answer here, but not those that are a control of another claim or another rule bank's."""
+    table = read_table(path)
+    lines = table.lines()
+    assert [rows[0].model for rows in lines.values()][:5] == TRIVIAL
+    assert all(set(table.rows[i].tasks) >= set(row.tasks) for i in range(5) for row in table.rows if not row.needs)
+    assert not any(row.sample or row.needs for row in table.rows[:5])
+    claims = [claim for claim in table.claims if claim.text.endswith("beats the best trivial baseline")]
+    assert all((claim.worse, claim.of, claim.metrics) == (tuple(TRIVIAL), "best", ("em",)) for claim in claims)
+    controls = {name for claim in table.claims for names in claim.controls.values() for name in names}
+    controls |= {name for claim in table.claims for names in claim.bounds.values() for name in names}
+    answering = {
+        name
+        for name, (row, *_) in lines.items()
+        if row.model
+        and not row.needs
+        and row.arguments.get("generator") != "dummy"
+        and row.arguments.get("rules") in (None, "selected")
+    }
+    assert {claim.better for claim in claims} == {(name,) for name in answering - controls - set(TRIVIAL)}
+
+
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_published_numbers_are_those_of_the_file(path: Path) -> None:
     """Looked up again, in the CSV itself."""
@@ -80,7 +110,20 @@ def test_published_numbers_are_those_of_the_file(path: Path) -> None:
             assert {ours: one.value for ours, one in numbers.items()} == values
 
 
-@pytest.mark.parametrize("path", sorted((BOARDS / "reproduced").glob("*.txt")), ids=lambda path: path.stem)
+def kept_pages() -> list[Any]:
+    """The kept pages. Those without the trivial baselines are older than their tables and are to be run again."""
+    old = pytest.mark.xfail(strict=True, reason="run before its table had trivial baselines")
+    pages = sorted((BOARDS / "reproduced").glob("*.txt"))
+    tables = {path.stem for path in RULEQA}
+    lacking = {
+        path.stem
+        for path in pages
+        if path.stem in tables and "trivial baseline" not in path.read_text(encoding="utf-8")
+    }
+    return [pytest.param(path, marks=[old] if path.stem in lacking else [], id=path.stem) for path in pages]
+
+
+@pytest.mark.parametrize("path", kept_pages())
 def test_a_kept_page_has_the_words_of_its_table_and_the_same_numbers_in_both_forms(path: Path) -> None:
     table = read_table(BOARDS / "reproduce" / f"{path.stem}.toml")
     text = " ".join(path.read_text(encoding="utf-8").split())

@@ -3,6 +3,7 @@
 import math
 import random
 from itertools import product
+from typing import Any
 
 import polars as pl
 import pytest
@@ -25,30 +26,39 @@ def rows(rules: pl.DataFrame) -> dict[tuple[str, str], tuple[int, int, float, fl
     return {(head, body): rest for head, body, *rest in map(tuple, rules.iter_rows())}  # type: ignore[misc]
 
 
+def exchanged(fact: tuple[Any, ...], inverse: bool) -> tuple[Any, ...]:
+    """A body fact with subject and object exchanged, if the rule is inverse."""
+    return (fact[2], fact[1], fact[0], *fact[3:]) if inverse else fact
+
+
+@pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_temporal_rules_by_definition(seed: int) -> None:
+def test_temporal_rules_by_definition(seed: int, inverse: bool) -> None:
     facts = graph(seed, 300 if seed else 60)
     expected = {}
     for head, body in product("abcde", repeat=2):
-        bodies = {fact for fact in facts if fact[1] == body}
+        bodies = {exchanged(fact, inverse) for fact in facts if fact[1] == body}
         followed = [(s, r, o, t) for s, r, o, t in bodies if any((s, head, o) == f[:3] and f[3] > t for f in facts)]
         if followed:
             expected[head, body] = [len(followed), len(bodies), len(followed) / len(bodies), None]
-    assert rows(mine_temporal(frame(facts))) == expected
+    assert rows(mine_temporal(frame(facts), inverse=inverse)) == expected
 
 
+@pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_static_rules_by_definition(seed: int) -> None:
+def test_static_rules_by_definition(seed: int, inverse: bool) -> None:
     facts = [fact[:3] for fact in graph(seed, 300 if seed else 40)]
     pairs = {relation: {(s, o) for s, r, o in facts if r == relation} for relation in "abcde"}
+    turned = {relation: {(o, s) if inverse else (s, o) for s, o in of} for relation, of in pairs.items()}
     expected = {}
     for head, body in product("abcde", repeat=2):
-        support = len(pairs[head] & pairs[body])
-        if head != body and support:
+        support = len(pairs[head] & turned[body])
+        if (inverse or head != body) and support:
             subjects = {s for s, _ in pairs[head]}
-            known = sum(s in subjects for s, _ in pairs[body])
-            expected[head, body] = [support, len(pairs[body]), support / len(pairs[body]), support / known]
-    found = mine_static(pl.DataFrame(facts, schema=["subject", "relation", "object"], orient="row"))
+            known = sum(s in subjects for s, _ in turned[body])
+            expected[head, body] = [support, len(turned[body]), support / len(turned[body]), support / known]
+    table = pl.DataFrame(facts, schema=["subject", "relation", "object"], orient="row")
+    found = mine_static(table, inverse=inverse)
     assert rows(found) == expected
     assert (found["pca_confidence"] >= found["confidence"]).all()
 

@@ -47,7 +47,7 @@ def test_vector(vector: dict[str, Any]) -> None:
     response = Response(vector["question"], tuple(vector["answers"]), vector["prediction"])
     verdict = PANEL.verdicts([response])[response]
     assert word(verdict) == vector["rules_judge"], (vector["rule"], verdict)
-    assert (verdict.rule == "judge") == (vector["specification"] == "judge")
+    assert (verdict.rule in ("judge", "refusal")) == (vector["specification"] == "judge")
     doc = {"query": vector["question"], "answers": vector["answers"], VERDICT: verdict.record()}
     assert verdict_faults(json.loads(json.dumps(doc)), vector["prediction"]) == []
 

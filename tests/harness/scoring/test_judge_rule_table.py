@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lm_eval_rag.harness.scoring.judge.gold_answers import reduced
 from lm_eval_rag.harness.scoring.judge.reading import content, denied, items, words
+from lm_eval_rag.harness.scoring.judge.refusals import refused
 from lm_eval_rag.harness.scoring.judge.rule_judge import judge
 
 WHICH = "Which is older, Skarn or Holm?"
@@ -29,7 +31,7 @@ OPTION: list[Row] = [
     (WHICH, "Holm", "Holm or Skarn", WRONG), (WHICH, "Holm", "not Holm", WRONG),
     (WHICH, "Skarn is older than Holm", "Skarn", RIGHT),
     (WHICH, "Skarn is older than Holm", "Holm", WRONG), (WHICH, "Holm", "Holm, and Skarn came later", RIGHT),
-    (WHICH, "Holm", "Skarn came after Holm", WRONG), (WHICH, "Holm, then Skarn, then Holm", "it is Holm", RIGHT),
+    (WHICH, "Holm", "Skarn came after Holm", RIGHT), (WHICH, "Holm, then Skarn, then Holm", "it is Holm", RIGHT),
     (WHICH, "it is Skarn", "Holm, or rather Skarn", WRONG),
     ("Of two or more, the red Skarn or the blue Holm?", "blue Holm", "blue Holm it is", RIGHT),
     ("In Teth, Skarn or Holm?", "Teth, Skarn", "it is Skarn", RIGHT),
@@ -116,12 +118,73 @@ NAMED: list[Row] = [
     (FILM, "One of them is called Ada Quill", "Ada Quill", RIGHT),
     ("What did Ada Quill direct?", "Redfern was directed by Ada Quill", "Redfern", RIGHT),
 ]  # fmt: skip
+REFUSAL: list[Row] = [
+    (FILM, "Ada Quill", "The documents do not mention the director.", WRONG),
+    (FILM, "Ada Quill", "I'm sorry, but I can't find who directed it.", WRONG),
+    (FILM, "Ada Quill", "I am not sure whether Ada Quill directed it.", WRONG),
+    (FILM, "Ada Quill", "There is not enough information. The page only describes Ada Quill's house.", WRONG),
+    ("Is it old?", "no", "No information is available in the text.", WRONG),
+    ("How many rooms?", "12", "It is not possible to say how many of the 12 rooms.", WRONG),
+    (FILM, "Ada Quill", "This is not stated in the given context.", WRONG), (FILM, "Ada Quill", "Unknown.", WRONG),
+]  # fmt: skip
+DENIAL: list[Row] = [
+    ("Who is the king of Teth?", "Teth has no king", "There is no king of Teth.", RIGHT),
+    ("When did Ada Quill win?", "Ada Quill never won", "Ada Quill has not won it.", RIGHT),
+    ("Why did it close?", "fire never destroyed its roof", "fire destroyed its roof, never", RIGHT),
+]  # fmt: skip
+CLAIMS: list[Row] = [
+    (FILM, "Ada Quill", "Bob Holt, a friend of Ada Quill", WRONG),
+    (FILM, "Ada Quill", "Holt's wife, Ada Quill, did it", RIGHT),
+    ("Where is it?", "Teth", "Varn, near Teth", WRONG),
+    ("Where is it?", "Teth", "Teth, SK, with its mills and hall", RIGHT),
+    ("Where is it?", "Teth", "Teth, Skarn, Varnland", RIGHT),
+    ("Where was Ada born?", "Teth", "Ada was born in Varn and moved to Teth", WRONG),
+    ("Where was Ada born?", "Teth", "Ada was born in Varn, and died in Teth", WRONG),
+    (FILM, "Ada Quill", "It was Ada Quill, Bob Holt and Cy Varn", WRONG),
+    ("Who won in 1990?", "Ada Quill", "Bob Holt, who beat Ada Quill", WRONG),
+    ("What sport does Ada play?", "golf", "Ada's brother, Bob, plays golf", RIGHT),
+]  # fmt: skip
+ASSERTED_OPTION: list[Row] = [
+    (WHICH, "Holm", "Skarn is younger than Holm", RIGHT), (WHICH, "Holm", "Skarn is older than Holm", WRONG),
+    (WHICH, "Holm", "Skarn is from 1900 and Holm from 1800, so Holm is older", RIGHT),
+    (WHICH, "Skarn", "Skarn is from 1900 and Holm from 1800, so Holm is older", WRONG),
+    (WHICH, "Holm", "Both Skarn and Holm are equally old", WRONG),
+    (WHICH, "Holm", "Compared with Skarn, Holm is older", RIGHT), (WHICH, "Holm", "Unlike Holm, Skarn is older", WRONG),
+    ("Which costs more, Skarn or Holm?", "Holm", "Skarn costs less than Holm", RIGHT),
+    ("Who won more, Ada Quill or Bob Holt?", "Ada Quill", "Quill", RIGHT),
+    ("Who won more, Ada Quill or Bob Holt?", "Ada Quill", "Holt", WRONG),
+    ("Who won more, Ada Quill or Bob Holt?", "Ada Quill", "not Quill", WRONG),
+]  # fmt: skip
+STATED_YES: list[Row] = [
+    ("Is Skarn older than Holm?", "yes", "Skarn is older than Holm.", RIGHT),
+    ("Is Skarn older than Holm?", "yes", "Holm is older than Skarn.", WRONG),
+    ("Is Skarn older than Holm?", "yes", "Holm is younger than Skarn.", RIGHT),
+    ("Is Skarn older than Holm?", "no", "Skarn is not older than Holm.", RIGHT),
+    ("Can people drink its water?", "no", "Its water is not drinkable.", RIGHT),
+    ("Can people drink its water?", "yes", "Its water is not drinkable.", WRONG),
+    ("Was Skarn Hall built in 1900?", "yes", "Skarn Hall was built in 1800.", WRONG),
+    ("Was Skarn Hall built in 1900?", "no", "It was not.", WRONG),
+]  # fmt: skip
+CLAIMED_NUMBER: list[Row] = [
+    ("How many seasons?", "1", "It plays in Ligue 1", WRONG), ("How many goals?", "57", "Teth shot 57 goals", RIGHT),
+    ("How many goals?", "57", "57 goals in all: 18, 21 and 18", RIGHT),
+    ("How many years?", "18", "1993 - 1975 = 18", RIGHT),
+    ("How many goals?", "57", "He wore number 57 and shot 60 goals", WRONG),
+    ("What was the price?", "$41.27", "It was $41.27, up 2.1% from $40.42", RIGHT),
+    ("What was the price?", "$41.27", "It rose from $41.27 to $43", WRONG),
+    ("How many rooms?", "12", "12, one more than before", RIGHT), ("How many rooms?", "12", "3 x 4 = 13", WRONG),
+    ("How many rooms?", "12", "12 in 2022, for $3 each", RIGHT),
+]  # fmt: skip
+SENTENCE_GOLD: list[Row] = [
+    (FILM, "The actress who directed the film is Ada Quill.", "It was Ada Quill who did", RIGHT),
+    (FILM, "The film was directed by Ada Quill.", "Ada Quill", RIGHT),
+    (FILM, "The film was directed by Ada Quill.", "Bob Holt", WRONG),
+]  # fmt: skip
 COVERED: list[Row] = [
     ("Why did it close?", "a fire destroyed the old roof", "The old roof had been destroyed by a fire", RIGHT),
     ("Why did it close?", "a fire destroyed the old roof", "a flood destroyed the old roof", WRONG),
     ("Why did it close?", "a fire destroyed 3 roofs", "fire destroyed roofs, 3 of them", RIGHT),
     ("Why did it close?", "a fire destroyed 3 roofs", "fire destroyed 4 roofs", WRONG),
-    ("Why did it close?", "fire never destroyed its roof", "fire destroyed its roof, never", RIGHT),
     ("Why did it close?", "fire never destroyed its roof", "fire destroyed its roof", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof never destroyed, fire", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof or fire destroyed", WRONG),
@@ -134,7 +197,7 @@ NO_RULE: list[Row] = [
 ]  # fmt: skip
 TABLE = {
     "equal": EQUAL, "yes or no": YES_OR_NO, "option": OPTION, "date": DATE, "list": LIST, "number": NUMBER,
-    "held": HELD, "named": NAMED, "covered": COVERED, "no rule": NO_RULE,
+    "held": HELD, "refusal": REFUSAL, "denial": DENIAL, "named": NAMED, "covered": COVERED, "no rule": NO_RULE,
 }  # fmt: skip
 
 
@@ -142,6 +205,41 @@ TABLE = {
 def test_the_rule_that_decides(rule: str, row: Row) -> None:
     question, gold, prediction, verdict = row
     assert judge(question, [gold], prediction) == (verdict, rule)
+
+
+@pytest.mark.parametrize(
+    "row", [*CLAIMS, *ASSERTED_OPTION, *STATED_YES, *CLAIMED_NUMBER, *SENTENCE_GOLD], ids=str
+)  # fmt: skip
+def test_what_is_claimed_decides(row: Row) -> None:
+    question, gold, prediction, verdict = row
+    assert judge(question, [gold], prediction)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The page does not mention it, but it was Ada Quill.",
+        "It is not known that Ada Quill directed it, yet she did.",
+        "Ada Quill", "She could not find the mill. She was Ada Quill.", "It was not Bob Holt.", "",
+        "The text of the song does not rhyme.", "I know: Ada Quill.",
+    ],
+)  # fmt: skip
+def test_what_is_no_refusal(text: str) -> None:
+    assert not refused(text)
+
+
+@pytest.mark.parametrize(
+    ("gold", "question", "wanted"),
+    [
+        ("The actress who played Katniss is Jennifer Lawrence.", "Who played Katniss?", "Jennifer Lawrence"),
+        ("The film Titanic was directed by James Cameron.", "Who directed Titanic?", "James Cameron"),
+        ("Redfern is the film by Ada Quill", "Which film is by Ada Quill?", "Redfern"),
+        ("Ada Quill", "Who directed it?", ""), ("There was no such film", "Who directed Redfern?", ""),
+        ("The winner is Ada Quill and the loser is Bob Holt", "Who is the winner of the prize?", ""),
+    ],
+)  # fmt: skip
+def test_the_answer_within_a_sentence(gold: str, question: str, wanted: str) -> None:
+    assert reduced(gold, question) == wanted
 
 
 @pytest.mark.parametrize(

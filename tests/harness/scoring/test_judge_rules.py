@@ -122,7 +122,7 @@ def test_properties_on_random_texts() -> None:
         names.add(rule)
         both = judge(question, [gold, other], given)[0]
         assert both == judge(question, [other, gold], given)[0] == max(one, judge(question, [other], given)[0])
-    assert names >= set(RULES) - {"equal", "named", "covered"}
+    assert names >= set(RULES) - {"equal", "refusal", "named", "covered", "denial"}  # random words say no such sentence
     assert judge("q", [], "x") == (0.0, "no answers")
 
 

@@ -13,6 +13,7 @@ from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin.arguments import read_arguments
+from lm_eval_rag.harness.train import generator as generator_module
 from lm_eval_rag.harness.train import generator_model
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
@@ -29,7 +30,7 @@ PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=Fal
 
 
 def settings_of(base, **changes):
-    options = {key: changes.pop(key) for key in ("rows", "dev", "seed", "mode", "dtype") if key in changes}
+    options = {key: changes.pop(key) for key in ("rows", "dev", "seed", "mode", "dtype", "unstated") if key in changes}
     given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
     return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
 
@@ -81,6 +82,16 @@ def test_the_folder_is_a_transformers_folder_with_its_history(done, little_llama
     )
     answers = LMGenerator(ModelSpec("hf", {"pretrained": str(out)}, device="cpu")).generate(["a"], Decoding(), [0])
     assert isinstance(answers[0], str)
+
+
+def test_the_learning_rate_is_the_one_that_is_set(done):
+    """Linear decay after one step of warm-up: at step i > 1 of n the rate is (n - i + 1) / (n - 1) of the peak."""
+    curve = json.loads((done[0] / "curves.json").read_text())
+    rates = {row["step"]: row["learning_rate"] for row in curve if "learning_rate" in row}
+    steps = max(row["step"] for row in curve)
+    assert len(rates) > 1
+    for step, rate in rates.items():
+        assert rate == pytest.approx(PRESET.learning_rate * (steps - step + 1) / (steps - 1) if step > 1 else 0.0)
 
 
 def test_the_picture_of_the_curves(done):
@@ -201,6 +212,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
         ({"rows": 0}, "rows=0 is not allowed"),
         ({"epochs": 0}, "epochs=0 is not allowed"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not allowed"),
+        ({"unstated": "skip"}, "skip"),
         ({"four_bit": True}, "Give --lora"),
     ],
 )
@@ -217,6 +229,18 @@ def test_a_base_model_that_is_missing(tmp_path):
 def test_long_prompts_drop_documents_which_are_counted(little_llama, tmp_path):
     results = train(little_llama, tmp_path / "run", sequence_length=345, epochs=1)
     assert 0 < results["dropped_documents"] <= 2 * 11 and results["prompts_with_dropped_documents"] <= 11
+
+
+def test_no_row_is_left_when_none_states_the_answer(little_llama, tmp_path, monkeypatch):
+    read = generator_module._rows
+
+    def unstated(*args):
+        rows, dev, n = read(*args)
+        return [replace(row, stated=False) for row in rows], dev, n
+
+    monkeypatch.setattr(generator_module, "_rows", unstated)
+    with pytest.raises(UserError, match=r"No document of the 8 training prompts states a gold answer.*keep or abstain"):
+        train(little_llama, tmp_path / "run", unstated="drop")
 
 
 def test_no_prompt_fits(little_llama, tmp_path):

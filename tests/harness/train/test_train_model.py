@@ -51,9 +51,7 @@ def test_an_answer_that_melts_into_the_prompt_is_encoded_by_itself(loaded, monke
 def test_small_steps_are_not_lost_in_bfloat16():
     half = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
     whole = torch.nn.Parameter(torch.ones(3))
-    tuned, reference = precise_adamw([half]), torch.optim.AdamW([whole], weight_decay=0.0)
-    for optimizer in (tuned, reference):
-        optimizer.param_groups[0]["lr"] = 1e-4
+    tuned, reference = precise_adamw([half], 1e-4), torch.optim.AdamW([whole], lr=1e-4, weight_decay=0.0)
     for _ in range(100):
         half.grad, whole.grad = torch.ones_like(half), torch.ones_like(whole)
         tuned.step()
@@ -61,7 +59,7 @@ def test_small_steps_are_not_lost_in_bfloat16():
     assert torch.equal(half.detach(), whole.detach().bfloat16()) and half[0] < 1
     kept = tuned.state_dict()
     other = torch.nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
-    again = precise_adamw([other])
+    again = precise_adamw([other], 1e-4)
     again.load_state_dict(kept)
     assert torch.equal(again.originals[0], tuned.originals[0]) and torch.equal(other.detach(), half.detach())
     tuned.zero_grad()

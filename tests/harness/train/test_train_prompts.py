@@ -11,9 +11,11 @@ from lm_eval_rag.harness.core.prompts import load_template
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring.case import read_case
 from lm_eval_rag.harness.train.generator_trainer import length_grouped
 from lm_eval_rag.harness.train.presets import PRESETS
-from lm_eval_rag.harness.train.training_prompts import build_rows, choose, read_questions, split
+from lm_eval_rag.harness.train.training_prompts import build_rows, read_questions, split, stated_answer, taught
 from lm_eval_rag.leaderboards import published
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.methods.standard_rag import standard_rag
@@ -147,17 +149,34 @@ FACTS = [Passage("d0", "A likes B.", fact=("A", "likes", "B")), Passage("d1", "A
     [
         (("X", "C", "B"), FACTS, "B"),  # the best-ranked document that states one
         (("X", "C"), FACTS, "C"),
-        (("X", "A"), FACTS, "X"),  # A is a subject, which states nothing; then the first
-        (("X",), (), "X"),
+        (("X", "A"), FACTS, None),  # A is a subject, which states nothing
+        (("X",), (), None),
         (("Y", "Vale"), [Passage("t", "They moved to Vale.")], "Vale"),  # a free text
     ],
 )
 def test_of_several_answers_the_one_that_the_best_document_states(answers, passages, learnt):
-    assert choose(answers, passages) == learnt
+    assert stated_answer(answers, passages) == learnt
 
 
-def test_every_learnt_answer_is_a_gold_one(setup, questions):
-    assert all(row.answer in row.question.answers for row in rows_of(setup, questions))
+def test_every_learnt_answer_is_a_gold_one_and_the_first_where_no_document_states_one(setup, questions):
+    rows = rows_of(setup, questions)
+    assert all(row.answer in row.question.answers for row in rows)
+    for row in rows:
+        documents = row.prompt.partition("Documents:\n")[2].partition("\nRules")[0]
+        lines = [line for line in documents.split("\n") if line.endswith(f"{row.answer}.")]
+        assert bool(lines) == row.stated
+        assert row.stated or row.answer == row.question.answers[0]
+    assert {row.stated for row in rows} == {True, False}
+
+
+def test_what_is_taught_where_no_document_states_the_answer(setup, questions):
+    rows = rows_of(setup, questions)
+    assert taught(rows, "keep") == rows
+    assert taught(rows, "drop") == [row for row in rows if row.stated]
+    abstaining = taught(rows, "abstain")
+    assert [row.prompt for row in abstaining] == [row.prompt for row in rows]
+    assert [row.answer for row in abstaining] == [row.answer if row.stated else "I don't know" for row in rows]
+    assert METRICS["crag_missing"].of(read_case({"answers": ["X"]}, "I don't know", None)) == 1.0
 
 
 # --- the split

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -20,10 +21,11 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.retrieval import make_retriever
 from lm_eval_rag.harness.retrieval.encoders import PRESETS
-from lm_eval_rag.harness.train.contrastive import Part, batches, documents_of, loss
+from lm_eval_rag.harness.train.contrastive import Part, _step, batches, documents_of, loss
 from lm_eval_rag.harness.train.retriever import train_retriever
 from lm_eval_rag.harness.train.rows import Example
 from lm_eval_rag.harness.train.settings import Settings
+from lm_eval_rag.harness.train.state import State
 from lm_eval_rag.harness.train.train_cli import train_main
 
 torch = pytest.importorskip("torch")
@@ -103,6 +105,29 @@ def test_no_document_that_states_a_gold_answer_is_a_negative() -> None:
         assert allowed.tolist() == [
             [j == i or row not in group[i].stating for j, row in enumerate(rows)] for i in range(3)
         ]
+
+
+@pytest.mark.parametrize("hard", [0, 2])
+def test_negatives_do_not_depend_on_the_number_of_devices(monkeypatch: pytest.MonkeyPatch, hard: int) -> None:
+    """The mean loss of two processes, each with half of the batch, is the loss of one process with all of it."""
+    draw = np.random.default_rng(0)
+    vectors, queries = draw.standard_normal((20, 4)), torch.tensor(draw.standard_normal((6, 4)), dtype=torch.float32)
+    group = [Example(str(i), (i, i + 6), frozenset({i, i + 6, i + 1})) for i in range(6)]
+    part = Part("t", None, vectors, group, [], [[12 + i] for i in range(6)])  # type: ignore[arg-type]
+
+    def value(index: int, processes: int) -> float:
+        accelerator = SimpleNamespace(process_index=index, num_processes=processes, device="cpu", gather=lambda x: x)
+        accelerator.backward = lambda value: None
+        optimizer = SimpleNamespace(zero_grad=lambda: None, step=lambda: None)
+
+        def module(number: int, texts: list[str]):
+            return queries[[int(text) for text in texts]]
+
+        settings = replace(QUICK, hard=hard, temperature=0.5)
+        return _step(module, accelerator, optimizer, [part], (0, [5, 3, 1, 0]), settings, (2, 7))
+
+    assert value(0, 2) != pytest.approx(value(1, 2))
+    assert (value(0, 2) + value(1, 2)) / 2 == pytest.approx(value(0, 1))
 
 
 def test_an_epoch_has_every_example_once_and_batches_of_one_part() -> None:
@@ -267,6 +292,35 @@ def test_transformer_towers_are_taken_by_the_dense_retriever(
     measured = dev_recall(Asked(), [Part("made", corpus, None, [], dev, [])])  # type: ignore[arg-type]
     note = read_note(tmp_path / "out")
     assert note and measured["made"] == pytest.approx(note.results["recalls"]["made"], abs=0.051)
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("kind", ["static", "lora", "all weights"])
+def test_a_run_that_ends_within_an_epoch_goes_on_as_if_it_had_not(
+    corpora, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Also with dropout, which a model in evaluation mode does not apply."""
+    for name in ("sentence_transformers", "peft", "faiss"):
+        pytest.importorskip(name)
+    static = replace(QUICK, epochs=2)
+    settings = static if kind == "static" else replace(DENSE, encoder=encoder, lora=kind == "lora")
+    train_retriever(settings, corpora, tmp_path / "whole")
+    monkeypatch.setattr("lm_eval_rag.harness.train.state.EVERY", 0.0)
+    keep = State.keep
+
+    def ending(self: State, *args, now: bool) -> None:
+        keep(self, *args, now=now)
+        if self.position == (settings.epochs - 1, 2):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(State, "keep", ending)
+        train_retriever(settings, corpora, tmp_path / "cut")
+    train_retriever(settings, corpora, tmp_path / "cut")
+    weights = [path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.safetensors")]
+    assert weights
+    for name in weights:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_base_models_that_cannot_be_trained(corpora: dict[str, str], encoder: str, tmp_path: Path) -> None:

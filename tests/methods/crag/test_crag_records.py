@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
@@ -141,6 +142,29 @@ def test_on_ten_real_records_of_task_1(real: Any, method: Any, options: dict[str
         assert all(trace.count("HasGraph") == 1 and not trace.count("Lookup") for _, trace in results)
         assert not any(prompt.endswith("JSON:") for prompt in model.prompts)
         assert all(len(answer.passages) > 3 for answer, _ in results)
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS[2:4], ids=NAMES[2:4])
+def test_a_given_graph_is_in_the_prompts_of_task_2_and_not_in_those_of_task_1(
+    real: Any, mirror: Path, method: Any, options: dict[str, Any]
+) -> None:
+    """As ``lm_eval --tasks crag_task1,crag_task2 --model_args kg=...`` runs them: one graph for both tasks."""
+
+    class Known:
+        """A graph in which every company has the same number."""
+
+        fingerprint = "known"
+
+        def call(self, calls: Sequence[Lookup]) -> list[Any]:
+            return [["playa hotels"] if call.function == "finance_get_company_name" else 1234.5 for call in calls]
+
+    without, with_graph = real("crag_task1")[:3], real("crag_task2")[:3]
+    model = Obedient()
+    results = run(method, [*without, *with_graph], generator=model, kg=Known(), journal=None, **options)
+    prompts = [[str(step.request) for step in trace.steps if step.ask == "Generate"] for _, trace in results]
+    facts = [any("1234.5" in prompt for prompt in prompts_of_one) for prompts_of_one in prompts]
+    asked = [any(prompt.endswith("JSON:") for prompt in prompts_of_one) for prompts_of_one in prompts]
+    assert facts == asked == [False] * len(without) + [True] * len(with_graph)
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,14 @@ SWITCHES = ("chunk_extraction", "prompt_refinement", "attribute_predictor", "tab
 NONE: dict[str, Any] = dict.fromkeys(SWITCHES, False)
 FIELDS = '{"domain": "movie", "movie_name": "lantern", "movie_aspect": "budget"}'
 HIT = [{"title": "Lantern", "budget": 3}]
-WHOLE = ["static_or_dynamic", "HasGraph", "fields", "movie_get_movie_info", "Retrieve", "Pages", "calculator",
+RANKS = ((0, 2.0), (1, 1.0))
+WHOLE = ["static_or_dynamic", "HasGraph", "fields", "movie_get_movie_info", "Retrieve", "Pages", "Rank", "calculator",
          "Calculate", "knowledge", "reasoning_false_premise"]  # fmt: skip
 
 
 def gathered(web: Any, found: Any) -> tuple[Any, ...]:
     """Replies up to the reasoning."""
-    return ("static", FIELDS, HIT, found, web, "8 - 3", "## Answer: 5 million")
+    return ("static", FIELDS, HIT, found, web, RANKS, "8 - 3", "## Answer: 5 million")
 
 
 def test_the_whole_system(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
@@ -95,7 +96,7 @@ def test_ways_out(
 def test_every_fallback_is_named_and_nothing_is_found(play: Any, query: Query, form: Any) -> None:
     replies = ("?", "no JSON", (), (), "9**9**9", "blah", form("I don't know"))
     played = play(crag_hybrid(query), *replies)
-    assert played.names == [name for name in WHOLE if not name.startswith("movie")]
+    assert played.names == [name for name in WHOLE if not name.startswith("movie") and name != "Rank"]  # no table
     assert played.result.notes == (
         "static_or_dynamic unparsed",
         "graph unparsed",
@@ -126,10 +127,10 @@ def test_without_a_graph_the_model_is_not_asked_for_lookups(
 def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found: Any, form: Any, switch: str) -> None:
     replies = {
         "static_or_dynamic": "static", "fields": FIELDS, "movie_get_movie_info": HIT, "Retrieve": found, "Pages": web,
-        "calculator": "8 - 3", "knowledge": "## Answer: 5", "reasoning_false_premise": form("5"),
+        "Rank": RANKS, "calculator": "8 - 3", "knowledge": "## Answer: 5", "reasoning_false_premise": form("5"),
     }  # fmt: skip
     gone = {
-        "attribute_predictor": ["static_or_dynamic"], "table_extractor": ["Pages"],
+        "attribute_predictor": ["static_or_dynamic"], "table_extractor": ["Pages", "Rank"],
         "calculator": ["calculator", "Calculate"],
         "knowledge_extractor": ["knowledge"], "knowledge_graph": ["HasGraph", "fields", "movie_get_movie_info"],
     }.get(switch, [])  # fmt: skip
@@ -141,7 +142,6 @@ def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found
     if switch == "chunk_extraction":
         place = expected.index("Retrieve")
         expected[place : place + 1] = ["Pages", "Rank"]
-        replies["Rank"] = ((0, 1.0),)
     told = [replies[name] for name in expected if name not in ("Calculate", "HasGraph")]
     played = play(crag_hybrid(query, **{switch: False}), *told)
     assert (played.names, played.result.text) == (expected, "5")
@@ -179,13 +179,13 @@ def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: An
 @pytest.mark.parametrize(
     ("domain", "expected"),
     [
-        ("open", ["Retrieve", "Pages"]),
-        ("finance", ["HasGraph", "fields", "Pages"]),
+        ("open", ["Retrieve", "Pages", "Rank"]),
+        ("finance", ["HasGraph", "fields", "Pages", "Rank"]),
         ("movie", ["HasGraph", "fields", "Retrieve"]),
     ],
 )
 def test_routing(play: Any, query: Query, web: Any, found: Any, form: Any, domain: str, expected: list[str]) -> None:
-    told = {"fields": "{}", "Retrieve": found, "Pages": web}
+    told = {"fields": "{}", "Retrieve": found, "Pages": web, "Rank": RANKS}
     plan = crag_hybrid(query, routing=True, calculator=False, knowledge_extractor=False)
     played = play(plan, "static", domain, *(told[name] for name in expected if name in told), form("5"))
     assert played.names == ["static_or_dynamic", "domain", *expected, "reasoning_false_premise"]

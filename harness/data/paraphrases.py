@@ -1,0 +1,30 @@
+"""Documents that state their fact in other words than the names of subject, relation and object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FACT = ("subject", "relation", "object")
+
+
+def paraphrased(columns: Mapping[str, Any], size: int) -> list[tuple[str, str, str, str]]:
+    """(text, subject, relation, object) of the documents that paraphrase their fact, in row order.
+
+    Args:
+        columns: The Arrow columns ``text``, ``subject``, ``relation``, ``object`` and ``time``.
+        size: Documents that are compared at once, since it takes memory.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    join = pc.binary_join_element_wise
+    documents: list[tuple[str, str, str, str]] = []
+    for start in range(0, len(columns["text"]), size):
+        slices = (columns[name].slice(start, size) for name in ("text", *FACT, "time"))
+        text, *fact, time = (pc.cast(part, pa.string()) for part in slices)
+        undated = join(join(*fact, " "), ".", "")
+        rows = pc.indices_nonzero(pc.not_equal(text, pc.coalesce(join("Time", time, undated, " "), undated)))
+        documents += zip(*(column.take(rows).to_pylist() for column in (text, *fact)), strict=True)
+    pa.default_memory_pool().release_unused()
+    return documents

@@ -1,0 +1,93 @@
+"""Which part of a prediction is claimed as the answer, and which part only mentions a name.
+
+"Redmond, near Seattle" mentions Seattle; "Bill Gates was born in Seattle" claims it. "Pau Gasol's brother, Marc Gasol,
+plays basketball" has commas but no list of candidates.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lm_eval_rag.harness.scoring.judge.reading import STOP, content, items, words
+
+_LINKS = frozenset(
+    re.findall(
+        r"\w+",
+        "who which whose where while when until because since near before after under over than is was are were has "
+        "had plays played won also directed starring wrote sang born named called not",
+    )
+)
+_KIN = (
+    "brother|sister|son|daughter|father|mother|wife|husband|cousin|friend|rival|opponent|colleague|partner|pupil|"
+    "teacher|successor|predecessor|neighbou?r|fan|admirer|student|suburb"
+)
+_APART = re.compile(  # right before a name that is only mentioned
+    r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|"
+    r"beat|defeat(?:ed|s|ing)|lost(?: [\d –-]+)? to|similar to|close to|next to|compared (?:to|with)|"
+    r"(?:moved|went|returned|relocated) to|(?:came|released|built|born|was|is) (?:\w+ )?(?:before|after))|"
+    rf",\s*(?:(?:an?|the) )?(?:\w+ )?(?:{_KIN}) (?:of|to))\s+(?:the |an? )?$",
+    re.IGNORECASE,
+)
+_PARTICIPLE = re.compile(
+    r"\b(\w+ed|born|won|written|sung|built|made|held|known|set|led|sold)\s+(?:in|by|at|to|on|for)\s+"
+)
+_PLACE = re.compile(r"\b(?:where|city|town|country|state|place|located|location|headquarter\w*|born|capital)\b")
+
+
+def only_mentioned(gold: str, prediction: str, question: str) -> bool:
+    """Whether every occurrence of the answer in a prediction only mentions it beside another candidate."""
+    places = _occurrences(gold, prediction)
+    return bool(places) and all(_aside(prediction[:start], gold, question) for start in places)
+
+
+def _occurrences(gold: str, prediction: str) -> list[int]:
+    pattern = r"\W+".join(map(re.escape, re.findall(r"\w+", gold)))
+    return [match.start() for match in re.finditer(rf"\b{pattern}\b", prediction, re.IGNORECASE)] if pattern else []
+
+
+def _aside(before: str, gold: str, question: str) -> bool:
+    """Whether the text before a name sets it apart from the candidate that precedes it."""
+    sentence = re.split(r"(?<=[.!?;])\s", before)[-1]
+    return (bool(_APART.search(sentence)) and _has_candidate(sentence, question)) or _claims_other(
+        sentence, gold, question
+    )
+
+
+def _has_candidate(text: str, question: str) -> bool:
+    """Whether a text has a name that the question does not have; its first word counts as a name if it has no verb."""
+    asked = content(question)
+    names = re.findall(r"\b[A-ZÀ-Þ][\w'’-]*", text)
+    return any(set(words(name).split()) - asked - STOP for name in names)
+
+
+def _claims_other(before: str, gold: str, question: str) -> bool:
+    """Whether the verb of the question has another name as its object: "was born in Boston and moved to [Seattle]"."""
+    asked = set(words(question).split())
+    for match in _PARTICIPLE.finditer(before):
+        name = re.match(r"[A-ZÀ-Þ][\w'’-]*", before[match.end() :])
+        if name and match[1].lower() in asked and not content(name[0]) <= asked | content(gold):
+            return True
+    return False
+
+
+def candidates(gold: str, prediction: str, question: str) -> bool:
+    """Whether a prediction lists the answer among other candidates, as in "Ada Quill, Bob Holt, Cy Varn".
+
+    Items with a word of the question are no candidates, nor is what follows the first item with a verb or a relative
+    pronoun. The parts of an address ("Seattle, Washington, USA") are none either.
+    """
+    asked, wanted = content(question), words(gold)
+    parts = items(re.sub(r"['’]s\b", "", prediction))
+    holding = next((i for i, part in enumerate(parts) if f" {wanted} " in f" {words(part)} "), None)
+    if holding is None or (holding == 0 and _PLACE.search(question.lower()) and " and " not in prediction.lower()):
+        return False
+    others = 0
+    for i, part in enumerate(parts):
+        spoken = words(part).split()
+        if i == holding or content(part) & asked:
+            continue
+        if i > holding and (_LINKS & set(spoken) or (spoken and spoken[0] in STOP)):
+            break
+        bare = not (_LINKS | STOP) & set(spoken)
+        others += bare and bool(spoken)
+    return others > max(1, len(items(gold)) - 1)
