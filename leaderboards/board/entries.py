@@ -19,6 +19,7 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.leaderboards.board.families import family_of
 from lm_eval_rag.leaderboards.board.resampling import Floats
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, scorer_hash
+from lm_eval_rag.leaderboards.submissions.board_judge import BoardJudge, read_board_judge
 from lm_eval_rag.leaderboards.submissions.claims import read_claim
 from lm_eval_rag.leaderboards.submissions.form import Card, Prediction, slug_of
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, is_claim, read_submission
@@ -103,7 +104,7 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder. Give the folder that holds the folders of submissions.")
-    withdrawn, reruns = _withdrawn(folder / WITHDRAWN), read_reruns(folder)
+    withdrawn, reruns, judge = _withdrawn(folder / WITHDRAWN), read_reruns(folder), read_board_judge(folder)
     entries, refused, taken = [], [], dict[str, str]()
     for path in sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
         try:
@@ -112,7 +113,7 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
             if is_claim(path):
                 read_claim(path)  # shown apart: claims_in
                 continue
-            entry = _entry(path)
+            entry = _entry(path, judge)
             entry = replace(entry, tier=tier_of(path, list(entry.tasks), reruns))
             if entry.slug in taken:
                 raise RefusedError(f"The name is taken by {taken[entry.slug]}. Choose another --name.")
@@ -125,15 +126,15 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
     return entries, refused
 
 
-def _entry(path: Path) -> Entry:
-    """Read one folder; its scores come from an earlier reading if files, data and scorer are the same."""
+def _entry(path: Path, judge: BoardJudge | None) -> Entry:
+    """Read one folder; its scores come from an earlier reading if files, data, scorer and verdicts are."""
     submission = read_submission(path)
     card, digest = submission.card, digest_of(path)
-    name = hashlib.sha256(f"{scorer_hash()} {digest}".encode()).hexdigest()[:32]
+    name = hashlib.sha256(f"{scorer_hash()} {digest} {judge.digest if judge else None}".encode()).hexdigest()[:32]
     kept = cache_dir() / "board" / f"{name}.npz"
     tasks = _read_kept(kept, submission)
     if tasks is None:
-        verified = scored(submission).tasks
+        verified = scored(submission, judge).tasks
         tasks = {task: _result(answer_key(task), submission.predictions[task], one) for task, one in verified.items()}
         _keep(kept, {task: (one.data, tasks[task]) for task, one in verified.items()})
     return Entry(slug_of(card.name), card, path, digest, tasks)

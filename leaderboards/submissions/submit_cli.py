@@ -87,18 +87,23 @@ def verify_main(argv: Sequence[str]) -> int:
         help="a maintainer's runs of the same system: writes reruns.json",
     )
     parser.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
+    parser.add_argument(
+        "--judge",
+        action="store_true",
+        help="a maintainer's: asks the board's judge (judge.json beside PATH) for Acc-LM",
+    )
     options = parser.parse_args(argv)
-    if bool(options.rerun) != bool(options.by) or (options.rerun and options.pull_request):
-        raise UserError("A re-run needs PATH, --rerun RUN and --by NAME.")
+    if bool(options.rerun) != bool(options.by) or (options.pull_request and (options.rerun or options.judge)):
+        raise UserError("A re-run needs PATH, --rerun RUN and --by NAME; a pull request is neither run nor judged.")
     try:
-        verdict = _rerun(options) if options.rerun else _verdict(options.path, options.pull_request)
+        verdict = _rerun(options) if options.rerun else _verdict(options.path, options.pull_request, options.judge)
     except RefusedError as error:
         verdict = {"accepted": False, "reason": str(error)}
     sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
     return 0 if verdict["accepted"] else REFUSED
 
 
-def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
+def _verdict(path: Path, pull_request: Sequence[str] | None, judged: bool) -> dict[str, Any]:
     with TemporaryDirectory() as empty:
         if pull_request:
             base, head = pull_request
@@ -110,7 +115,14 @@ def _verdict(path: Path, pull_request: Sequence[str] | None) -> dict[str, Any]:
         submission = read_submission(path)  # before the scorer is imported: most refusals need none
     from lm_eval_rag.leaderboards.submissions.verifying import scored
 
-    return scored(submission).verdict()
+    if not judged:
+        return scored(submission).verdict()
+    from lm_eval_rag.leaderboards.submissions.board_judge import SPEC, read_board_judge
+
+    judge = read_board_judge(path.resolve().parent, ask=True)
+    if judge is None:
+        raise UserError(f"There is no {path.resolve().parent / SPEC}. It names the board's judge: docs/leaderboard.md.")
+    return scored(submission, judge).verdict()
 
 
 def _rerun(options: argparse.Namespace) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submissio
 
 if TYPE_CHECKING:
     from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey
+    from lm_eval_rag.leaderboards.submissions.board_judge import BoardJudge
 
 FRESH = "_fresh"  # suffix of the task with invented names
 FOREIGN = "The corpus is not the task's: the entry is shown apart, and its recall is not computed."
@@ -80,13 +81,16 @@ class Verified:
         return {"corpus": hash, "note": FOREIGN} if self.is_foreign(task) else {}
 
 
-def verify(folder: Path) -> Verified:
+def verify(folder: Path, judge: BoardJudge | None = None) -> Verified:
     """Read a submission and score it; errors are those of reading and of :func:`scored`."""
-    return scored(read_submission(folder))
+    return scored(read_submission(folder), judge)
 
 
-def scored(submission: Submission) -> Verified:
+def scored(submission: Submission, judge: BoardJudge | None = None) -> Verified:
     """Score a submission.
+
+    Args:
+        judge: The board's; without its verdicts on all answers of a task, the task has no Acc-LM.
 
     Raises:
         RefusedError: Its questions are not those of its tasks, or it names passages that there are not.
@@ -100,7 +104,7 @@ def scored(submission: Submission) -> Verified:
             check(sheet, submission)
     from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
 
-    tasks = {task: _task(answer_key(task), submission) for task in submission.card.tasks}
+    tasks = {task: _task(answer_key(task), submission, judge) for task in submission.card.tasks}
     return Verified(submission, {task: _beside_fresh(one, tasks.get(task + FRESH)) for task, one in tasks.items()})
 
 
@@ -137,13 +141,15 @@ def _known_passages(sheet: QuestionSheet, submission: Submission) -> None:
         )
 
 
-def _task(key: AnswerKey, submission: Submission) -> TaskScores:
+def _task(key: AnswerKey, submission: Submission, judge: BoardJudge | None) -> TaskScores:
     """Score one task."""
     from lm_eval_rag.leaderboards.submissions.suspicions import suspicions
 
     predictions = submission.predictions[key.name]
     foreign = key.sheet.is_foreign(submission.card.tasks[key.name].corpus)
     scores = key.scores(predictions, {} if foreign else key.passages(predictions))
+    if judge is not None and (verdicts := judge.acc_lm(key, predictions)):
+        scores["acc_lm"] = verdicts
     return TaskScores(key.name, key.data, scores, _cost(predictions), tuple(suspicions(key, predictions, scores)))
 
 
