@@ -1,8 +1,8 @@
 """Acc-LM on a board: verdicts of one language model with open weights, pinned to a revision, and run by the board.
 
 ``judge.json`` in the folder of the board's entries names it. Its verdicts lie beside it in ``verdicts.jsonl``, each
-under a hash of judge, question, gold answers and answer, so that an answer is judged once, whoever gives it. Verdicts of
-submitters are not taken. A task has Acc-LM only if every answer has its verdict: a missing column, never a 0.
+under a hash of judge, question, gold answers and answer, so that an answer is judged once, whoever gives it. Verdicts
+of submitters are not taken. A task has Acc-LM only if every answer has its verdict: a missing column, never a 0.
 """
 
 from __future__ import annotations
