@@ -55,6 +55,16 @@ class RuleQATask(RagTask):
         return corpus
 
 
+class FewRelationsTask(RuleQATask):
+    """The sets Y and W, whose questions are clustered by subject alone.
+
+    Q has 6 and 12 relations there, one of which has nearly half of the questions: an interval by relation is [0, 100].
+    So intervals on these sets say nothing of other relations.
+    """
+
+    clusters = (("subject",),)
+
+
 def questions_of(corpus: str, chosen: str | None = None) -> Any:
     """The questions of a built corpus (``test``) and F_G (``fewshot``) as a dataset.
 
