@@ -5,7 +5,7 @@ pages, facts of the knowledge graph, calculations and the model's own knowledge,
 in a form with a false-premise field. Every module is a file in :mod:`lm_eval_rag.methods.crag` with a switch named like
 its row of Table 2.
 
-Departures: the wording of the prompts is ours, and each is one message; expressions are parsed, never executed as
+Departures: the wording of the prompts is ours; expressions are parsed, never executed as
 Python; the generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=
 sentence-transformers/sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; the sampling
 temperature, which the paper does not give, is 0.7; references come in another order
@@ -53,6 +53,7 @@ def crag_hybrid(
     table_length: Natural = 4000,
     svm: str | None = None,
     demonstrations: Natural = 5,
+    demonstrations_file: str | None = None,
     samples: Positive = 5,
     temperature: float = 0.7,
     dynamic: Literal["decline", "answer"] = "decline",
@@ -87,7 +88,9 @@ def crag_hybrid(
         k: Number of chunks.
         table_length: Characters of all tables.
         svm: Folder of a trained classifier, instead of the demonstrations.
-        demonstrations: Number of examples for the attribute predictor.
+        demonstrations: Number of examples for the attribute predictor, equally many of each label.
+        demonstrations_file: CRAG's file (JSON Lines or .bz2), whose validation part gives the examples; otherwise they
+            are ours.
         samples: Number of samples of an attribute and of an expression.
         temperature: For both.
         dynamic: ``decline`` abstains from dynamic questions, ``answer`` answers them.
@@ -112,8 +115,8 @@ def crag_hybrid(
 
     def attribute(name: Attribute) -> Plan[str]:
         return predict(
-            query, name, notes, svm=svm, shots=demonstrations, samples=samples, temperature=temperature, seed=seed,
-            prompt_file=prompt_file,
+            query, name, notes, svm=svm, shots=demonstrations, shots_file=demonstrations_file, samples=samples,
+            temperature=temperature, seed=seed, prompt_file=prompt_file,
         )  # fmt: skip
 
     def answer(references: References) -> Plan[Answer]:

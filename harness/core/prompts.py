@@ -48,6 +48,32 @@ class Shot:
     rules: tuple[Rule, ...] = ()
 
 
+class Messages(str):
+    """A rendered prompt that knows where its system message ends: that many characters, then an empty line.
+
+    It is the whole prompt for every model that takes text. A chat template gets the two messages.
+    """
+
+    __slots__ = ("system_length",)
+    system_length: int
+
+    def __new__(cls, system: str, user: str) -> Messages:
+        """The prompt of a system message and a user message."""
+        text = super().__new__(cls, f"{system}\n\n{user}")
+        text.system_length = len(system)
+        return text
+
+    @property
+    def system(self) -> str:
+        """The system message."""
+        return self[: self.system_length]
+
+    @property
+    def user(self) -> str:
+        """The user message."""
+        return self[self.system_length + 2 :]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt that still knows its passages (best first), so that the lowest-ranked can be dropped to fit.
@@ -56,6 +82,8 @@ class Prompt:
         order: ``best_first`` or ``best_last``: where the best passage stands in the text.
         reasoning: What the model has said so far, for methods that retrieve between steps of reasoning (IRCoT,
             arXiv:2212.10509). It stands after the answer's cue, where the model goes on; it is never dropped.
+        reminder: Stands between the query and the answer's cue, for example the most important rules once more.
+        apart: Whether instruction and examples are a system message, and all else the user message.
     """
 
     template: Template
@@ -65,6 +93,8 @@ class Prompt:
     shots: tuple[Shot, ...] = ()
     order: str = "best_first"
     reasoning: str = ""
+    reminder: str = ""
+    apart: bool = False
 
     def render(self, keep: int | None = None) -> str:
         """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot."""
@@ -76,11 +106,14 @@ class Prompt:
             self._block(shot.query, shot.passages[:keep], shot.rules) + f" {shot.answer}\n" for shot in self.shots
         ]
         begun = f" {self.reasoning.strip()}" if self.reasoning.strip() else ""
-        return "\n".join([head, *worked, self._block(self.query, self.passages[:keep], self.rules) + begun])
+        block = self._block(self.query, self.passages[:keep], self.rules, self.reminder) + begun
+        return Messages("\n".join([head, *worked]).rstrip(), block) if self.apart else "\n".join([head, *worked, block])
 
-    def _block(self, query: str, passages: tuple[Passage, ...], rules: tuple[Rule, ...]) -> str:
+    def _block(self, query: str, passages: tuple[Passage, ...], rules: tuple[Rule, ...], reminder: str = "") -> str:
         shown = passages if self.order == "best_first" else passages[::-1]
         parts = [self.template.query.format(query=query), self.template.answer]
+        if reminder:
+            parts.insert(1, f"\n{reminder}")
         if rules:
             parts.insert(0, self.template.rules.format(rules="\n".join(rule.text for rule in rules)))
         if shown:

@@ -14,6 +14,7 @@ from typing import Any
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import Checkpoint
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.spec import ModelSpec
 
 PARAGRAPH = "\n\n"
@@ -79,6 +80,8 @@ def as_text(prompt: str, system: str | None) -> str:
 def as_chat(lm: Any, spec: ModelSpec, prompt: str, system: str | None) -> Any:
     """The prompt as one user message, after a system message if there is one, through the model's chat template.
 
+    A prompt of two messages (:class:`.Messages`) gives both; a system instruction of the run stands before its own.
+
     Args:
         lm: The lm_eval model of ``spec``.
 
@@ -88,6 +91,8 @@ def as_chat(lm: Any, spec: ModelSpec, prompt: str, system: str | None) -> Any:
     Raises:
         UserError: There is no chat template.
     """
+    if isinstance(prompt, Messages):
+        system, prompt = as_text(prompt.system, system), prompt.user
     messages = [{"role": "system", "content": system}] if system else []
     try:
         sent = lm.apply_chat_template([*messages, {"role": "user", "content": prompt}])

@@ -130,6 +130,7 @@ def question_id(sample: Mapping[str, Any]) -> str:
 def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
     """Every task of every run in ``paths``, which are results files or folders that contain some.
 
+    Files with other suffixes beside them are left out.
     If a folder has several results of one task by one model with the same arguments, only the newest is used.
 
     Raises:
@@ -137,7 +138,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
             of lm-eval 0.4.
     """
     newest: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
-    for path in dict.fromkeys(path for source in paths for path in _results_files(Path(source))):
+    for path in dict.fromkeys(path for source in _without_others(paths) for path in _results_files(source)):
         results = _read_results(path)
         for task in results["n-samples"]:
             key = (str(path.parent), results["config"].get("model"), _arguments_text(results["config"]), task)
@@ -152,6 +153,12 @@ def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
         TaskRun(labels[str(path)], key[-1], path, results, tuple(_read_samples(path, results, key[-1])))
         for key, (path, results) in newest.items()
     ]
+
+
+def _without_others(paths: Sequence[str | Path]) -> list[Path]:
+    """Without logs and pages, which ``runs/mine/*`` names too; all paths if nothing else is left."""
+    sources = [Path(path) for path in paths]
+    return [one for one in sources if one.suffix == ".json" or not one.is_file()] or sources
 
 
 def _results_files(root: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from lm_eval_rag.leaderboards.submissions.pull_request import added_entry
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, is_claim, read_submission
 
 if TYPE_CHECKING:
+    from lm_eval_rag.leaderboards.submissions.board_judge import BoardJudge
     from lm_eval_rag.leaderboards.submissions.verifying import Verified
 
 SHOWN = ("em", "token_f1", "recall@10", "acc_lm", "crag_score", "fever_score")
@@ -75,38 +76,23 @@ def verify_main(argv: Sequence[str]) -> int:
     Returns:
         0 if it is accepted, 1 if it is refused.
     """
-    parser = argparse.ArgumentParser("lm-eval-rag verify", description="Score a submission from its predictions alone.")
-    parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
-    git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
-    parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
-    parser.add_argument(
-        "--rerun",
-        nargs="+",
-        type=Path,
-        metavar="RUN",
-        help="a maintainer's runs of the same system: writes reruns.json",
-    )
-    parser.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
-    parser.add_argument(
-        "--judge",
-        action="store_true",
-        help="a maintainer's: asks the board's judge (judge.json beside PATH) for Acc-LM",
-    )
-    options = parser.parse_args(argv)
-    if bool(options.rerun) != bool(options.by) or (options.pull_request and (options.rerun or options.judge)):
-        raise UserError("A re-run needs PATH, --rerun RUN and --by NAME; a pull request is neither run nor judged.")
+    options = _verify_parser().parse_args(argv)
+    maintainers = bool(options.rerun) + bool(options.judge) + bool(options.store)
+    if bool(options.rerun) != bool(options.by) or (options.pull_request and maintainers):
+        raise UserError("--rerun needs --by NAME; a pull request is neither run, judged nor stored.")
     try:
-        verdict = _rerun(options) if options.rerun else _verdict(options.path, options.pull_request, options.judge)
+        verdict = _rerun(options) if options.rerun else _verdict(options)
     except RefusedError as error:
         verdict = {"accepted": False, "reason": str(error)}
     sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
     return 0 if verdict["accepted"] else REFUSED
 
 
-def _verdict(path: Path, pull_request: Sequence[str] | None, judged: bool) -> dict[str, Any]:
+def _verdict(options: argparse.Namespace) -> dict[str, Any]:
     with TemporaryDirectory() as empty:
-        if pull_request:
-            base, head = pull_request
+        path: Path = options.path
+        if options.pull_request:
+            base, head = options.pull_request
             path = added_entry(path, base, head, Path(empty))
         if is_claim(path):
             from lm_eval_rag.leaderboards.submissions.claims import read_claim, verdict_of
@@ -115,14 +101,23 @@ def _verdict(path: Path, pull_request: Sequence[str] | None, judged: bool) -> di
         submission = read_submission(path)  # before the scorer is imported: most refusals need none
     from lm_eval_rag.leaderboards.submissions.verifying import scored
 
-    if not judged:
-        return scored(submission).verdict()
+    verified = scored(submission, _judge(path.resolve().parent) if options.judge else None)
+    if options.store:
+        from lm_eval_rag.leaderboards.submissions.score_store import append
+        from lm_eval_rag.leaderboards.submissions.tiers import digest_of
+
+        append(options.store, verified, digest_of(path))
+    return verified.verdict()
+
+
+def _judge(board: Path) -> BoardJudge:
+    """The board's judge, which is asked for what is missing."""
     from lm_eval_rag.leaderboards.submissions.board_judge import SPEC, read_board_judge
 
-    judge = read_board_judge(path.resolve().parent, ask=True)
+    judge = read_board_judge(board, ask=True)
     if judge is None:
-        raise UserError(f"There is no {path.resolve().parent / SPEC}. It names the board's judge: docs/leaderboard.md.")
-    return scored(submission, judge).verdict()
+        raise UserError(f"There is no {board / SPEC}. It names the board's judge: docs/leaderboard.md.")
+    return judge
 
 
 def _rerun(options: argparse.Namespace) -> dict[str, Any]:
@@ -154,6 +149,20 @@ def _summary(folder: Path, verified: Verified) -> str:
         "\n".join([*lines, "The folder has no scores: a board computes them. `lm-eval-rag verify` shows its verdict."])
         + "\n"
     )
+
+
+def _verify_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("lm-eval-rag verify", description="Score a submission from its predictions alone.")
+    parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
+    git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
+    parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
+    of = parser.add_argument_group("of a board's maintainer")
+    runs = "runs of the same system: records in reruns.json beside PATH that their scores are those of PATH"
+    of.add_argument("--rerun", nargs="+", type=Path, metavar="RUN", help=runs)
+    of.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
+    of.add_argument("--judge", action="store_true", help="ask the board's judge (judge.json beside PATH) for Acc-LM")
+    of.add_argument("--store", type=Path, metavar="DIR", help="append the scores of all questions as Parquet")
+    return parser
 
 
 def _submit_parser() -> argparse.ArgumentParser:

@@ -2,8 +2,8 @@
 
 Either the generator sees demonstrations and the most frequent label of several samples wins, or a support vector
 machine on sentence embeddings decides. The paper does not give the number of samples or their temperature. The
-demonstrations are ours and not from the benchmark. As in the paper, CRAG's four rates of change are two here, and the
-question type is not predicted.
+demonstrations are ours, or from CRAG's validation part (:mod:`.demonstrations`). As in the paper, CRAG's four rates of
+change are two here, and the question type is not predicted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Literal
 
 from lm_eval_rag.harness.core.asks import classify, sample
 from lm_eval_rag.harness.core.types import Plan, Query
-from lm_eval_rag.methods.crag.crag_prompts import END, demonstrations, prompt
+from lm_eval_rag.methods.crag.crag_prompts import END, own_examples, prompt
+from lm_eval_rag.methods.crag.demonstrations import read_demonstrations, stratified
 from lm_eval_rag.methods.crag.replies import choice
 
 LABELS = {
@@ -32,6 +33,7 @@ def predict(
     *,
     svm: str | None,
     shots: int,
+    shots_file: str | None,
     samples: int,
     temperature: float,
     seed: int,
@@ -42,13 +44,15 @@ def predict(
     Args:
         notes: Gets ``<attribute> unparsed`` if no sample names a label; the label is then ``static`` or ``open``.
         svm: Folder of a classifier; None asks the generator.
-        shots: Number of demonstrations.
+        shots: Number of demonstrations, equally many of each label.
+        shots_file: Labelled questions of CRAG's; None for our own.
         samples: Number of samples; the most frequent label wins, and of equally frequent ones the first.
         seed: For the choice of demonstrations.
     """
     if svm is not None:
         return (yield from classify(query.text, attribute, svm))
-    examples = demonstrations(attribute, shots, seed, prompt_file)
+    pool = read_demonstrations(shots_file, attribute) if shots_file else own_examples(attribute, prompt_file)
+    examples = stratified(pool, shots, seed, query.text)
     shown = prompt(attribute, f"Question: {query.text}", shots=examples, prompt_file=prompt_file)
     replies = yield from sample(shown, samples, temperature, max_tokens=16, stop=("###", END))
     labels = LABELS[attribute]

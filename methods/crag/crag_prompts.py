@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import random
+import json
+from collections.abc import Container
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,28 +13,48 @@ from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template, changed_version, read_prompt_file
 from lm_eval_rag.harness.core.types import Passage, Query
 
-PARTS = {"instruction", "closed", "answer"}
+PARTS = {"instruction", "closed", "answer", "reminder"}
 END = "===END==="  # ends the reasoning form; every module stops there, so that no model goes on forever
 
 
 def prompt(
     name: str, text: str, references: tuple[Passage, ...] = (), shots: tuple[Shot, ...] = (), *, prompt_file: str | None
 ) -> Prompt:
-    """The prompt of a module; references are in order of importance, and the last ones are dropped to fit."""
-    return Prompt(_templates(prompt_file)[name], text, references, shots=shots)
+    """The prompt of a module; references are in order of importance, and the last ones are dropped to fit.
+
+    Instruction and examples are the system message, and the user message repeats the rules, as in the paper (appendix
+    D); the official baselines' prompt is one message.
+    """
+    reminder = _parts(prompt_file)[name].get("reminder", "").strip()
+    template = _templates(prompt_file)[name]
+    return Prompt(template, text, references, shots=shots, reminder=reminder, apart=name != "baseline")
 
 
 def question_text(query: Query) -> str:
-    """The question, and when it was asked."""
-    return f"Asked on: {query.time}\nQuestion: {query.text}" if query.time else f"Question: {query.text}"
+    """The question, and when it was asked: the time and its weekday, since questions say "last Friday"."""
+    if not query.time:
+        return f"Question: {query.text}"
+    try:
+        day = f" ({datetime.fromisoformat(query.time):%A})"
+    except ValueError:  # a time of the user's in another format stays as it is
+        day = ""
+    return f"Asked on: {query.time}{day}\nQuestion: {query.text}"
 
 
-def demonstrations(attribute: str, n: int, seed: int, prompt_file: str | None) -> tuple[Shot, ...]:
-    """``n`` seeded examples of an attribute, or all if there are fewer; the same ones for every question."""
+def own_examples(attribute: str, prompt_file: str | None) -> dict[str, list[str]]:
+    """Our own examples of an attribute, or those of the user's prompt file: label -> questions."""
     labels: dict[str, list[str]] = _parts(prompt_file)["demonstrations"][attribute]
-    pool = [(text, label) for label, texts in labels.items() for text in texts]
-    drawn = random.Random(seed).sample(sorted(pool), min(n, len(pool)))
-    return tuple(Shot(f"Question: {text}", label) for text, label in drawn)
+    return labels
+
+
+def call_examples(functions: Container[str], prompt_file: str | None) -> tuple[Shot, ...]:
+    """The worked examples of function calls whose functions are all among ``functions``."""
+    examples: list[dict[str, str]] = _parts(prompt_file)["examples"]["calls"]
+    return tuple(
+        Shot(f"Asked on: {example['asked']}\nQuestion: {example['question']}", example["reply"])
+        for example in examples
+        if all(call["function_name"] in functions for call in json.loads(example["reply"]))
+    )
 
 
 @cache
@@ -95,4 +117,25 @@ def _check_prompt(path: str, name: str, part: Any) -> None:
         )
 
 
-CHECKS = {"version": _check_version, "demonstrations": _check_demonstrations}  # keys that are no prompts
+def _check_examples(path: str, name: str, part: Any) -> None:
+    rows = part.get("calls") if isinstance(part, dict) and set(part) == {"calls"} else None
+    if not isinstance(rows, list) or not all(map(_is_example, rows)):
+        raise UserError(
+            f"The prompts in {path}: [examples] holds a list of calls, each with the texts asked, question and reply; "
+            "the reply is a JSON list of objects with function_name."
+        )
+
+
+def _is_example(row: Any) -> bool:
+    if not isinstance(row, dict) or set(row) != {"asked", "question", "reply"}:
+        return False
+    try:
+        calls = json.loads(row["reply"])
+    except (TypeError, ValueError):
+        return False
+    return isinstance(calls, list) and all(isinstance(call, dict) and "function_name" in call for call in calls)
+
+
+CHECKS = {  # keys that are no prompts
+    "version": _check_version, "demonstrations": _check_demonstrations, "examples": _check_examples,
+}  # fmt: skip

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, has_graph
+from lm_eval_rag.harness.core.prompts import Shot
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
-from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls
+from lm_eval_rag.harness.kg.calling import facts_by_calls, listing, read_calls, signatures
 from lm_eval_rag.harness.kg.facts import GraphFacts
 from lm_eval_rag.harness.kg.functions import DOMAINS
-from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
+from lm_eval_rag.methods.crag.crag_prompts import END, call_examples, prompt, question_text
 from lm_eval_rag.methods.crag.references import within
 
 Way = Literal["rules", "calls"]
@@ -37,7 +38,8 @@ def facts(
     if not (yield from has_graph()):
         return ()
     name, choices, run = WAYS[way]
-    shown = prompt(name, f"{choices(domains)}\n\n{question_text(query)}", prompt_file=prompt_file)
+    shots = _worked(domains, prompt_file) if way == "calls" else ()
+    shown = prompt(name, f"{choices(domains)}\n\n{question_text(query)}", shots=shots, prompt_file=prompt_file)
     reply = yield from generate(shown, temperature=0.0, max_tokens=256, stop=("\n\n\n", END))
     result = yield from run(reply, query)
     if result is None:
@@ -57,6 +59,12 @@ def _fields(domains: Iterable[str]) -> str:
 
 def _functions(domains: Iterable[str]) -> str:
     return f"Functions:\n{listing(domains)}"
+
+
+def _worked(domains: Iterable[str], prompt_file: str | None) -> tuple[Shot, ...]:
+    """Worked examples with functions of these domains, as in appendix D.4."""
+    known = {schema["function"]["name"] for schema in signatures(domains)}
+    return call_examples(known, prompt_file)
 
 
 def _by_rules(reply: str, query: Query) -> Plan[GraphFacts | None]:

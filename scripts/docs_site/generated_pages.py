@@ -103,7 +103,8 @@ def index(title: str, text: str, entries: Iterable[Description]) -> str:
 def _body(about: Description, level: int, figure: str, shared: bool = True) -> list[str]:
     mark = "#" * level
     parts = [about.summary, f"```\n{about.usage}\n```", *map(_paragraph, about.text), figure]
-    parts += [f"**Source:** {_linked(', '.join(about.sources))}"] if about.sources else []
+    sources = about.sources or (("this project",) if about.kind == "model" else ())
+    parts += [f"**Source:** {_linked(', '.join(sources))}"] if sources else []
     parts += [f"**{title.capitalize()}:** {' '.join(text.split())}" for title, text in about.notes]
     if about.departures:
         parts += [f"{mark} Departures", "\n".join(f"- {_sentence(one)}" for one in about.departures)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 from lm_eval_rag.harness.common.errors import at_least
@@ -13,8 +13,13 @@ from lm_eval_rag.tasks.crag.build import corpus_folder, store_of
 from lm_eval_rag.tasks.crag.schema import parse
 from lm_eval_rag.tasks.crag_demo import encyclopedia, finance, movie, music, sports
 from lm_eval_rag.tasks.crag_demo.graph import build_graph
+from lm_eval_rag.tasks.crag_demo.more_finance import more_finance
+from lm_eval_rag.tasks.crag_demo.more_movie import more_movie
+from lm_eval_rag.tasks.crag_demo.more_music import more_music
+from lm_eval_rag.tasks.crag_demo.more_open import more_open
+from lm_eval_rag.tasks.crag_demo.more_sports import more_sports
 from lm_eval_rag.tasks.crag_demo.site import Question, SitePage
-from lm_eval_rag.tasks.crag_demo.world import make_world
+from lm_eval_rag.tasks.crag_demo.world import World, make_world
 
 PAGES = 5
 ASKED = "02/28/2024, {:02}:{:02}:00 PT"
@@ -24,6 +29,13 @@ DOMAINS: dict[str, ModuleType] = {
     "music": music,
     "open": encyclopedia,
     "sports": sports,
+}
+MORE: dict[str, Callable[[World], tuple[Question, ...]]] = {
+    "finance": more_finance,
+    "movie": more_movie,
+    "music": more_music,
+    "open": more_open,
+    "sports": more_sports,
 }
 SOURCES = {"a made-up world": {"licence": "Apache-2.0, as the project", "terms": "none; nothing in it is real"}}
 
@@ -47,11 +59,16 @@ def lines(seed: int = 0) -> Iterator[str]:
     """Every question as a line of the official format, alternating between its two variants."""
     world, draw, number = make_world(seed), random.Random(seed), 0
     site = {name: domain.pages(world) for name, domain in DOMAINS.items()}
-    for name, domain in DOMAINS.items():
-        for place, question in enumerate(domain.questions(world)):
-            results = _results(question, site[name], draw)
-            yield json.dumps(_row(f"{name}-{place + 1}-{question.type}", name, question, number, results))
-            number += 1
+    first = {name: domain.questions(world) for name, domain in DOMAINS.items()}
+    more = {
+        name: write(world) for name, write in MORE.items()
+    }  # after all others, whose ids and pages stay as they are
+    for questions, start in ((first, dict.fromkeys(first, 0)), (more, {name: len(first[name]) for name in first})):
+        for name, rows in questions.items():
+            for place, question in enumerate(rows, start=start[name] + 1):
+                results = _results(question, site[name], draw)
+                yield json.dumps(_row(f"{name}-{place}-{question.type}", name, question, number, results))
+                number += 1
 
 
 def _results(question: Question, site: dict[str, SitePage], draw: random.Random) -> list[SitePage]:

@@ -85,6 +85,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def money(amount: float, digits: int = 2) -> tuple[str, ...]:
+    """An amount in dollars: with the sign and commas, with commas, and plain."""
+    return tuple(dict.fromkeys((f"${amount:,.{digits}f}", f"{amount:,.{digits}f}", f"{amount:.{digits}f}")))
+
+
 def either(names: Sequence[str]) -> tuple[str, ...]:
     """The list in words, and as it would be written with commas."""
     return tuple(dict.fromkeys((listed(names), ", ".join(names))))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
+from html import unescape
 from importlib.resources import files
 from typing import Any
 
@@ -17,6 +19,7 @@ from lm_eval_rag.harness.data.page_store import open_page_set, read_meta
 from lm_eval_rag.tasks.crag.schema import LABELS, parse
 from lm_eval_rag.tasks.crag_demo.build import build, lines
 from lm_eval_rag.tasks.crag_demo.graph import build_graph
+from scripts.crag_demo_baselines import BASELINES, scores
 
 PAIRS = {(domain, kind) for domain in LABELS["domain"] for kind in LABELS["question_type"]}
 # Questions whose answer is not written down but has to be worked out.
@@ -49,10 +52,11 @@ def call(corpus: str) -> Any:
 
 def test_every_type_in_every_domain(docs: dict[str, dict[str, Any]]) -> None:
     counts = Counter((doc["domain"], doc["question_type"]) for doc in docs.values())
-    assert set(counts) == PAIRS and len(docs) == 41
+    assert set(counts) == PAIRS and len(docs) == 201 and min(counts.values()) == 5
+    assert len({doc["query"] for doc in docs.values()}) == 201
     assert {doc["static_or_dynamic"] for doc in docs.values()} == set(LABELS["static_or_dynamic"])
     assert {doc["popularity"] for doc in docs.values()} == {*LABELS["popularity"], None}
-    assert Counter(doc["split"] for doc in docs.values()) == {0: 21, 1: 20}
+    assert Counter(doc["split"] for doc in docs.values()) == {0: 101, 1: 100}
     assert {doc["time"][:10] for doc in docs.values()} == {"2024-02-28"}
     assert {doc["time"][-6:] for doc in docs.values()} == {"-08:00"}
     for doc in docs.values():
@@ -69,7 +73,7 @@ def test_the_demo_needs_no_network_and_is_the_same_again(corpus: str) -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_other_worlds_have_other_answers_and_whole_records(seed: int) -> None:
     rows = [parse(line, "w") for line in lines(seed)]
-    assert len(rows) == 41 and not any(row.notes for row in rows)
+    assert len(rows) == 201 and not any(row.notes for row in rows)
     assert [row.answers for row in rows] != [parse(line, "w").answers for line in lines(0)]
 
 
@@ -88,7 +92,7 @@ def test_what_is_written_down_stands_on_one_of_the_pages(corpus: str, docs: dict
     stored = open_page_set(corpus)
     for doc in docs.values():
         if doc["question_type"] not in WORKED_OUT:
-            html = " ".join(page.html for page in stored.pages(doc["id"])).lower()
+            html = unescape(" ".join(page.html for page in stored.pages(doc["id"]))).lower()
             shown = [
                 answer
                 for answer in doc["answers"]
@@ -131,9 +135,43 @@ def test_the_graph_says_the_same(docs: dict[str, dict[str, Any]], call: Any) -> 
     assert str(sum(int(goals) for goals in games["GF"].values())) in answers("sports-5-aggregation")
 
 
+def test_the_graph_says_the_same_of_the_questions_of_version_2(docs: dict[str, dict[str, Any]], call: Any) -> None:
+    golds = {id: [answer.lower() for answer in doc["answers"]] for id, doc in docs.items()}
+    prices = call("finance_get_price_history", query="TWFL")
+    begun, ended = (prices[f"{day} 00:00:00 EST"]["Close"] for day in ("2024-01-02", "2024-02-28"))
+    assert f"{100 * (ended - begun) / begun:.2f}%" in golds["finance-33-post-processing"]
+    assert f"{prices['2024-02-15 00:00:00 EST']['Close']:.2f}" in golds["finance-13-simple_w_condition"]
+    staff = [call("finance_get_info", query=name)["fullTimeEmployees"] for name in ("VLMR", "TWFL")]
+    assert str(sum(staff)) in golds["finance-25-aggregation"]
+    station = call("movie_get_movie_info", query="Ashgrove Station")[0]
+    assert str(abs(station["revenue"] - station["budget"])) in golds["movie-36-post-processing"]
+    films = call("movie_get_person_info", query="Juno Adair")[0]["acted_movies"]
+    titles = [call("movie_get_movie_info_by_id", query=film)["title"].lower() for film in films]
+    assert ", ".join(titles) in golds["movie-20-set"] and str(len(films)) in golds["movie-26-aggregation"]
+    assert ", ".join(call("music_get_artist_all_works", query="The Hollow Pines")).lower() in golds["music-20-set"]
+    songs, _ = call("music_get_billboard_rank_date", rank=3, date="2024-02-21")
+    assert songs[0].lower() in golds["music-15-simple_w_condition"]
+    days = sorted(call("music_get_song_release_date", query=song) for song in ("Luna de Papel", "Northbound Snow"))
+    assert str((date.fromisoformat(days[1]) - date.fromisoformat(days[0])).days) in golds["music-37-post-processing"]
+    opera = call("open_get_entity", query="Ostrand Opera House")["summary_structured"]
+    bridge = call("open_get_entity", query="Isk Bridge")["summary_structured"]
+    assert str(int(opera["built"]) - int(bridge["built"])) in golds["open-35-post-processing"]
+    games = call("sports_soccer_get_games_on_date", date="2024-02", team_name="Kelbridge Rovers")
+    assert str(sum(map(int, games["GF"].values()))) in golds["sports-27-aggregation"]
+    host = games["venue"][max(games["date"], key=lambda row: games["date"][row])]
+    assert (host == "Home") == (golds["sports-34-multi-hop"] == ["kelbridge rovers"])
+
+
 def test_the_corpus_names_its_graph(corpus: str) -> None:
     graph = build_graph()
     assert read_meta(corpus)["kg"] == f"{graph.parent.name}/{graph.name}"
+
+
+def test_answers_without_a_model_score_as_their_counts_say() -> None:
+    counts = {name: Counter(scores(baseline)) for name, baseline in BASELINES.items()}
+    abstaining, invalid, first, *others = counts.values()
+    assert abstaining == {0: 201} and invalid == {1: 25, -1: 176}  # 5 false premises in each domain
+    assert first[0] == 201 - 25 and sum(other[1] for other in others) < 2 * 30
 
 
 def first_line(query: Query) -> Plan[Answer]:

@@ -17,6 +17,7 @@ from lm_eval_rag.harness.scoring.crag import INVALID
 from lm_eval_rag.harness.scoring.judge.choose import judges_of
 from lm_eval_rag.harness.scoring.judge.labels import FORMAT, Labelled, read_labels
 from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
+from lm_eval_rag.harness.scoring.judge.pinned import commands
 from lm_eval_rag.harness.scoring.truncate import WHOLE, tokenizer_cut, words_cut
 from lm_eval_rag.harness.scoring.verdict import Verdict
 
@@ -58,12 +59,18 @@ def judge_check_main(argv: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser("lm-eval-rag judge-check", description=judge_check_main.__doc__, epilog=EPILOG)
     parser.add_argument("file", metavar="FILE", help="labelled answers, one JSON object per line")
-    parser.add_argument("--judge", default="rules", help="rules, or the name of an lm_eval model (default: rules)")
+    parser.add_argument(
+        "--judge", default="rules", help="rules, open (open weights, pinned), or an lm_eval model (default: rules)"
+    )
     parser.add_argument("--judge_args", default="", help="arguments of that model, such as model=gpt-4o-mini")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json for truncation to 75 tokens (default: 75 words)")
     parser.add_argument("--whole", action="store_true", help="do not truncate predictions or apply CRAG's rules")
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write all numbers and disagreements to OUT")
+    parser.add_argument("--commands", action="store_true", help="print the commands for all kinds of judges, run none")
     options = parser.parse_args(argv)
+    if options.commands:
+        sys.stdout.write(commands(options.file))
+        return 0
     try:
         labelled = read_labels(options.file)
         cut = WHOLE if options.whole else tokenizer_cut(options.tokenizer) if options.tokenizer else words_cut()

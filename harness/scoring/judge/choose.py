@@ -4,6 +4,7 @@
 - ``judge=openai-chat-completions judge_model=gpt-4o-mini``: any lm_eval model. Its arguments have the prefix
   ``judge_``; API keys come only from the environment. A local model whose
   tokenizer has a chat template gets the prompt through it; ``judge_chat=False`` sends raw text.
+- ``judge=open``: the open-weights judge, pinned by revision (:mod:`.pinned`); ``judge_backend=vllm`` runs it in vLLM.
 - ``second_judge=...`` with ``second_judge_...``: a second judge; the score is the mean of the two.
 - ``judge=off``: no judge; CRAG's scores use exact match. The default of all other tasks.
 
@@ -14,6 +15,7 @@ is scored too. ``consistency=True`` asks the same models whether the rationale o
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +28,10 @@ from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import SECRETS, ModelSpec
 from lm_eval_rag.harness.scoring.judge import Judge, RulesJudge
 from lm_eval_rag.harness.scoring.judge.llm import ModelJudge
+from lm_eval_rag.harness.scoring.judge.pinned import OPEN, is_unpinned, label, open_judge
 from lm_eval_rag.harness.scoring.verdict import RULES
 
+log = logging.getLogger(__name__)
 OFF = "off"
 FIRST, SECOND = "judge", "second_judge"
 CONSISTENCY = "consistency"
@@ -94,6 +98,13 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
             f"{role}_{secret} is refused, because metadata are written to the results file. Set the key in the "
             "environment."
         )
+    if name == OPEN:
+        name, arguments = open_judge(arguments)
+    if is_unpinned(name, arguments):
+        log.warning(
+            "The judge %s is not pinned: give %s_pretrained=ORG/NAME@REVISION, so that other runs have the same judge.",
+            arguments["pretrained"], role,
+        )  # fmt: skip
     chat = arguments.pop("chat", None)
     size, device = arguments.pop("batch_size", 1), arguments.pop("device", None)
     spec = ModelSpec(name, arguments, size, device)
@@ -101,8 +112,7 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
         spec.check()
     except UserError as error:
         raise UserError(f"{role}={name}: {error} ({role}=rules needs no model.)") from None
-    label = " ".join([name, str(arguments.get("model", arguments.get("pretrained", "")))]).strip()
-    judge = ModelJudge(label, LMGenerator(spec, chat=chat))
+    judge = ModelJudge(label(name, arguments), LMGenerator(spec, chat=chat))
     return replace(judge, path=_journal(judge.fingerprint))
 
 

@@ -63,6 +63,10 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "rule_vote", "external-my.py-answer"
     }  # fmt: skip
     assert cli.main(["report", "out/rule_vote", "out/external-my.py-answer", "--metrics", "em"]) == 0
+    everything = sorted(map(str, (place / "out").glob("*")))
+    assert len(everything) == 3 and cli.main(["report", *everything, "--metrics", "em"]) == 0, "log.txt is left out"
+    assert cli.main(["report", str(place / "out" / "log.txt")]) == 2
+    assert "log.txt is not JSON" in capsys.readouterr().err
     assert cli.main(["report", "out", "--metrics", "em", "--by", "kind"]) == 0
     assert "by kind" in capsys.readouterr().out
     assert cli.main(["rescore", "out"]) == 0

@@ -274,10 +274,11 @@ def test_the_help_describes_every_option(capsys: pytest.CaptureFixture[str], mon
     assert "Compare a judge with people's labels; print the agreement" in text and " ".join(EPILOG.split()) in text
     for option in (
         "FILE labelled answers, one JSON object per line",
-        "--judge JUDGE rules, or the name of an lm_eval model (default: rules)",
+        "--judge JUDGE rules, open (open weights, pinned), or an lm_eval model (default: rules)",
         "--judge_args JUDGE_ARGS arguments of that model, such as model=gpt-4o-mini",
         "--tokenizer TOKENIZER tokenizer.json for truncation to 75 tokens (default: 75 words)",
         "--whole do not truncate predictions or apply CRAG's rules",
+        "--commands print the commands for all kinds of judges, run none",
         "--json OUT also write all numbers and disagreements to OUT",
     ):
         assert re.search(rf"(^| ){re.escape(option)}( -| options:| FILE:)", text), option

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,7 +112,8 @@ class Reader:
         return None
 
 
-def test_a_judge_reads_documents_and_rationale() -> None:
+def test_a_judge_reads_documents_and_rationale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))  # an earlier run's journal would answer for the judge
     model = Reader()
     judges = rationale_judges({"consistency": "True"}, (ModelJudge("m", model),))
     items = [Item("Q?", ("a b", "c"), text) for text in ("a c", "a d", "fail", "a c")]

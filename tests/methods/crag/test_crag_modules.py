@@ -19,7 +19,7 @@ from lm_eval_rag.methods.crag.rerank import reranked
 from lm_eval_rag.methods.crag.verify import verified
 
 NO = {"prompt_file": None}
-VOTING = {"svm": None, "shots": 5, "samples": 5, "temperature": 0.7, "seed": 0, "prompt_file": None}
+VOTING = {"svm": None, "shots": 5, "shots_file": None, "samples": 5, "temperature": 0.7, "seed": 0, "prompt_file": None}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,10 @@ def test_attributes_by_votes(play: Any, query: Query, replies: Any, label: str, 
     (ask,) = played.asks
     assert (ask.n, ask.temperature) == (5, 0.7)
     text = played.prompt("static_or_dynamic")
-    assert text.count("Static or dynamic:") == 6 and text.endswith(f"Question: {query.text}\nStatic or dynamic:")
+    assert (
+        text.count("Static or dynamic:") == 6
+        and f"Question: {query.text}\n\nRemember the rule: choose one of static, dynamic" in text
+    )
 
 
 def test_demonstrations_are_seeded_and_the_domain_has_aliases(play: Any, query: Query) -> None:

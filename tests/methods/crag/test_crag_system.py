@@ -8,7 +8,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.parameters import bind, defaults
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag.crag_prompts import demonstrations
+from lm_eval_rag.methods.crag.crag_prompts import own_examples
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -37,7 +37,7 @@ def test_the_whole_system(play: Any, query: Query, web: Any, found: Any, form: A
     shown = played.prompt("reasoning_false_premise")
     parts = ("graph: Lantern budget: 3", "Calculation: 8 - 3 = 5", "memory: 5 million", "Text: It had",
              "Table: Page name: Lantern",
-             "Asked on: 2024-02-28T10:04:54-08:00", query.text)  # fmt: skip
+             "Asked on: 2024-02-28T10:04:54-08:00 (Wednesday)", query.text)  # fmt: skip
     places = [shown.index(part) for part in parts]
     assert places == sorted(places)
 
@@ -238,7 +238,7 @@ def test_another_whole_file(play: Any, query: Query, web: Any, tmp_path: Any) ->
     )
     played = play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3 million")
     prompt = played.asks[-1].prompt
-    assert "In my words, with the references" in prompt.render() and prompt.template.version == "crag-2"
+    assert "In my words, with the references" in prompt.render() and prompt.template.version == "crag-3"
 
 
 def test_a_file_may_leave_out_what_it_does_not_change(play: Any, query: Query, web: Any, tmp_path: Any) -> None:
@@ -247,10 +247,9 @@ def test_a_file_may_leave_out_what_it_does_not_change(play: Any, query: Query, w
     (plain,) = [play(crag_rag_baseline(query), web, ((1, 2.0),), "3").asks[-1].prompt]
     (changed,) = [play(crag_rag_baseline(query, prompt_file=str(file)), web, ((1, 2.0),), "3").asks[-1].prompt]
     assert changed.render() == plain.render().removesuffix("Answer:") + "In short:"
-    assert changed.template.version.startswith("crag-2+") and len(changed.template.version) == len("crag-2+") + 8
-    assert [shot.answer for shot in demonstrations("domain", 5, 0, str(file))] == ["music"]
-    shots = demonstrations("static_or_dynamic", 5, 0, str(file))
-    assert shots == demonstrations("static_or_dynamic", 5, 0, None)
+    assert changed.template.version.startswith("crag-3+") and len(changed.template.version) == len("crag-3+") + 8
+    assert own_examples("domain", str(file)) == {"music": ["who sang?"]}
+    assert own_examples("static_or_dynamic", str(file)) == own_examples("static_or_dynamic", None)
 
 
 @pytest.mark.parametrize(
@@ -259,13 +258,15 @@ def test_a_file_may_leave_out_what_it_does_not_change(play: Any, query: Query, w
         ("version = 1", r"version = 1 is not allowed: give a text"),
         (
             "[baseline]\ninstructions = 'x'",
-            r"\[baseline\] may have the texts answer, closed, instruction; found instructi",
+            r"\[baseline\] may have the texts answer, closed, instruction, reminder; found instructi",
         ),
         ("[baseline]\ninstruction = 3", r"\[baseline\] may have the texts"),
-        ("baseline = 'x'", r"\[baseline\] may have the texts answer, closed, instruction; found 'x'"),
+        ("baseline = 'x'", r"\[baseline\] may have the texts answer, closed, instruction, reminder; found 'x'"),
         ("[refind]\ninstruction = 'x'", r"Unknown prompt in .*'refind'. Did you mean 'refined'"),
         ("[demonstrations]\ndomain = ['x']", r"\[demonstrations\] holds lists of questions by label"),
         ("[demonstrations.domain]\nmusic = [3]", r"\[demonstrations\] holds lists of questions by label"),
+        ("[examples]\ncalls = [{asked = 'x'}]", r"\[examples\] holds a list of calls"),
+        ("[[examples.calls]]\nasked=''\nquestion=''\nreply='{'", r"\[examples\] holds a list of calls"),
         ("version = ", "is not a TOML text"),
         (None, "does not exist"),
     ],
