@@ -33,11 +33,17 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a process and its children: seconds by the clock, CPU seconds, and the peak of the largest in bytes."""
+    """Of a process and its children: seconds by the clock and CPU seconds; of the process: peaks in bytes.
+
+    Args:
+        memory: The peak with the pages of mapped files, which the system takes back when it needs them.
+        own: The peak without them, looked at five times a second (Linux; else 0).
+    """
 
     clock: float
     cpu: float
     memory: int
+    own: int
 
 
 def main() -> None:
@@ -54,7 +60,10 @@ def main() -> None:
         parser.error("--mirror or LM_EVAL_RAG_MIRROR must name the folder that holds crag/dev_data.jsonl.bz2")
     with bz2.open(options.mirror / RECORDS, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
-    print(f"{'task':11} questions  build s  run s  CPU ms/question  build MB  run MB  disk MB/question", flush=True)
+    print(
+        f"{'task':11} questions  build s  run s  CPU ms/question  build MB  run MB  own MB  disk MB/question",
+        flush=True,
+    )
     for count in options.questions:
         for task in options.tasks:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -82,7 +91,7 @@ def measured(folder: Path, records: list[Any], task: str, count: int, pages: int
     cpu = 1000 * (build.cpu + run.cpu) / count
     return (
         f"{task:11} {count:9,} {build.clock:8.0f} {run.clock:6.0f} {cpu:16.0f} {build.memory / MEGABYTE:9.0f} "
-        f"{run.memory / MEGABYTE:7.0f} {size / MEGABYTE / count:17.2f}"
+        f"{run.memory / MEGABYTE:7.0f} {run.own / MEGABYTE:7.0f} {size / MEGABYTE / count:17.2f}"
     )
 
 
@@ -103,10 +112,23 @@ def cost(command: list[str], cache: Path) -> Cost:
     began = time.perf_counter()
     with (cache.parent / "log.txt").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "LM_EVAL_RAG_CACHE": str(cache)})
-        _, status, used = os.wait4(process.pid, 0)
+        own, ended = 0, 0
+        while not ended:
+            own = max(own, _own_memory(process.pid))
+            time.sleep(0.2)
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
     if status:
         raise SystemExit(f"{' '.join(command[:6])} ... failed:\n{(cache.parent / 'log.txt').read_text()[-3000:]}")
-    return Cost(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    return Cost(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, own)
+
+
+def _own_memory(pid: int) -> int:
+    """Bytes of a process that no file backs; 0 where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) * 1024
 
 
 if __name__ == "__main__":
