@@ -1,9 +1,10 @@
 """Rule vote: the symbolic baseline, with neither generator nor training.
 
-Every retrieved fact about the question's subject whose relation is the body of a selected rule votes for its object.
-Rules may say that a relation repeats itself, so that on temporal graphs what happened before counts too. A vote weighs
-the rule's confidence, and for dated facts less the further back it is, as TLogic weighs the groundings of a rule
-(arXiv:2112.08025). The paper on RuleRAG has no such row; no table of rule-guided methods is complete without it.
+Every retrieved fact about the question's subject whose relation is the body of a selected rule votes for its object; of
+an inverse rule, every fact whose object is the question's subject votes for its subject. Rules may say that a relation
+repeats itself, so that on temporal graphs what happened before counts too. A vote weighs the rule's confidence, and for
+dated facts less the further back it is, as TLogic weighs the groundings of a rule (arXiv:2112.08025). The paper on
+RuleRAG has no such row; no table of rule-guided methods is complete without it.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ def rule_vote(
     """
     chosen = yield from match_rules(query.text, n_rules, order=rule_order, control=rules, repeat=repeat, seed=seed)
     found = yield from rule_guided(query.text, chosen, k, join)
-    confidence = {rule.body: rule.confidence for rule in chosen}
     votes: dict[str, float] = defaultdict(float)
-    for relation, answer, time in facts_about(query.text, found):
-        if relation in confidence:
-            age = _age(query.time, time)
-            fresh = recency * math.exp(-decay * age) if age is not None else recency
-            votes[answer] += confidence[relation] * (1 - recency) + fresh
+    for inverse in sorted({rule.inverse for rule in chosen}):
+        confidence = {rule.body: rule.confidence for rule in chosen if rule.inverse == inverse}
+        for relation, answer, time in facts_about(query.text, found, inverse=inverse):
+            if relation in confidence:
+                age = _age(query.time, time)
+                fresh = recency * math.exp(-decay * age) if age is not None else recency
+                votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
     notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
     return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes)

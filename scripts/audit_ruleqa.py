@@ -103,30 +103,32 @@ def mode_of_relation(one: Audited) -> pl.Series:
 
 
 def mode_of_subject(one: Audited) -> pl.Series:
-    """The subject's most frequent object, by any relation; else the relation's."""
+    """The subject's most frequent object, by any relation."""
     table = most_frequent(one.corpus, ["subject"])
-    found = one.questions.join(table, on="subject", how="left", maintain_order="left")["prediction"]
-    return found.zip_with(found.is_not_null(), mode_of_relation(one))
+    return one.questions.join(table, on="subject", how="left", maintain_order="left")["prediction"]
 
 
 def last_object(one: Audited) -> pl.Series:
-    """The object of the last fact of (subject, relation), ties by frequency; else the relation's most frequent."""
+    """The object of the last fact of (subject, relation), ties by frequency, then by name."""
     key = ["subject", "relation"]
     counts = one.corpus.group_by(*TRIPLE).agg(pl.len(), pl.col("time").max())
     ordered = counts.sort("time", "len", "object", descending=[True, True, False], nulls_last=True)
     table = ordered.group_by(key, maintain_order=True).agg(FIRST)
-    found = one.questions.join(table, on=key, how="left", maintain_order="left")["prediction"]
-    return found.zip_with(found.is_not_null(), mode_of_relation(one))
+    return one.questions.join(table, on=key, how="left", maintain_order="left")["prediction"]
 
 
 def link_vote(one: Audited) -> pl.Series:
-    """The entity most often linked to the subject that is an object of the relation; else the relation's mode."""
+    """The entity most often linked to the subject that is an object of the relation; else the relation's mode.
+
+    Ties go to the more frequent object of the relation, then by name.
+    """
     links = pl.concat([one.corpus.select("subject", "object"), turned(one.corpus).select("subject", "object")])
     asked = one.questions.select("id", "subject", "relation")
     sizes = links.join(asked, on="subject", how="semi").group_by("subject", "object").len()
-    ranged = one.facts.select("relation", "object").unique()
-    votes = asked.join(sizes, on="subject").join(ranged, on=["relation", "object"], how="semi")
-    table = votes.sort("len", "object", descending=[True, False]).group_by("id", maintain_order=True).agg(FIRST)
+    ranged = one.corpus.group_by("relation", "object").agg(frequency=pl.len())
+    votes = asked.join(sizes, on="subject").join(ranged, on=["relation", "object"])
+    ordered = votes.sort("len", "frequency", "object", descending=[True, True, False])
+    table = ordered.group_by("id", maintain_order=True).agg(FIRST)
     found = one.questions.join(table, on="id", how="left", maintain_order="left")["prediction"]
     return found.zip_with(found.is_not_null(), mode_of_relation(one))
 
@@ -167,7 +169,11 @@ def exact(one: Audited, predictions: pl.Series) -> list[float]:
 
 def width(scores: list[float], groups: pl.Series, samples: int = 1000) -> float:
     """Width of the 95 % bootstrap interval of a mean, in points, when whole groups are drawn."""
-    table = pl.DataFrame({"group": groups, "score": scores}).group_by("group").agg(pl.col("score").sum(), pl.len())
+    table = (
+        pl.DataFrame({"group": groups, "score": scores})
+        .group_by("group", maintain_order=True)
+        .agg(pl.col("score").sum(), pl.len())
+    )
     sums, sizes = table["score"].to_numpy(), table["len"].to_numpy()
     drawn = np.random.default_rng(0).multinomial(table.height, np.full(table.height, 1 / table.height), size=samples)
     low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
@@ -230,10 +236,8 @@ def _echoes(one: Audited) -> Iterator[tuple[str, str]]:
     gold, hard = one.gold(questions), one.gold(one.hard)
     yield "self-loops, questions", str(_n(gold.filter(pl.col("subject") == pl.col("object"))))
     back = turned(one.facts).select(TRIPLE)
-    yield (
-        "hard questions reversed in D, same relation",
-        (f"{(n := _n(hard.join(back, on=TRIPLE, how='semi')))} ({_share(n, one.hard.height)} %)"),
-    )
+    echoed = pl.concat([hard.join(back, on=TRIPLE, how="semi"), hard.filter(pl.col("subject") == pl.col("object"))])
+    yield "hard questions reversed in D, same relation, or self-loops", _of(_n(echoed), one.hard.height)
     both = pl.concat([one.facts.select(pair), back.select(pair)]).unique()
     lost = gold.join(questions.filter(pl.col("slice").is_in(["unreachable", "nowhere"])), on="id", how="semi")
     yield "questions called unreachable or nowhere", str(_n(lost))
@@ -263,10 +267,8 @@ def _names(one: Audited) -> Iterator[tuple[str, str]]:
 
 def _rules(one: Audited) -> Iterator[tuple[str, str]]:
     rules = pl.read_parquet(one.folder / "rules.parquet").filter(pl.col("head") != pl.col("body"))
-    yield (
-        "rules; median and highest confidence",
-        (f"{rules.height}; {rules['confidence'].median():.3f}; {rules['confidence'].max():.3f}"),
-    )
+    median, highest = np.median(rules["confidence"].to_numpy()), np.max(rules["confidence"].to_numpy())
+    yield "rules; median and highest confidence", f"{rules.height}; {median:.3f}; {highest:.3f}"
     links = one.gold(one.hard).join(one.facts.rename({"relation": "body"}), on=["subject", "object"])
     ways = rules.select("body", "confidence", relation="head")
     best = links.join(ways, on=["relation", "body"]).group_by("id").agg(pl.col("confidence").max())
@@ -281,6 +283,10 @@ def _n(table: pl.DataFrame, column: str = "id") -> int:
 
 def _share(n: int, size: int) -> str:
     return f"{100 * n / size:.1f}" if size else "-"
+
+
+def _of(n: int, size: int) -> str:
+    return f"{n} ({_share(n, size)} %)"
 
 
 def _mean(scores: list[float]) -> str:

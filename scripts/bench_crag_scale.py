@@ -4,10 +4,11 @@
     python scripts/bench_crag_scale.py --questions 2706            # as many as the benchmark has
 
 Each size is built from its own file and run by ``lm_eval`` with ``crag_hybrid``, in processes of their own. The copies
-of a page differ in a comment, so that each is stored, read and searched as a page of its own. The generator is
-``dummy`` of lm_eval, which replies at once: this is the cost of all that is not generation. The records have 5 pages
+of a page differ in a comment, so that each is stored, read and searched as its own page. The generator is lm_eval's
+``dummy``, which replies at once, so this is the cost of all that is not generation. The mirror's records have 5 pages
 each, in task 3 too; ``--pages 50`` gives each question the pages of all ten, which is the real number. The start of the
-two programs is in every line: compare two sizes for the cost of one more question.
+two programs is in every line: compare two sizes for the cost of one more question. Memory grows with the questions in
+flight (``--window``), so compare sizes above that.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, nargs="+", default=[27, 270])
     parser.add_argument("--tasks", nargs="+", default=["crag_task1", "crag_task3"])
     parser.add_argument("--pages", type=int, default=5, help="pages of a question, up to 50 (default: 5)")
+    parser.add_argument("--window", type=int, default=256, help="questions in flight (default: 256)")
     parser.add_argument("--mirror", type=Path, default=os.environ.get("LM_EVAL_RAG_MIRROR"))
     parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     options = parser.parse_args()
@@ -56,16 +58,18 @@ def main() -> None:
     for count in options.questions:
         for task in options.tasks:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                print(measured(Path(folder), records, task, count, options.pages), flush=True)
+                line = measured(Path(folder), records, task, count, options.pages, options.window)
+                print(line, flush=True)
 
 
-def measured(folder: Path, records: list[Any], task: str, count: int, pages: int) -> str:
+def measured(folder: Path, records: list[Any], task: str, count: int, pages: int, window: int) -> str:
     """One line of the table."""
     data, cache = folder / "records.jsonl", folder / "cache"
     with data.open("w", encoding="utf-8") as file:
         file.writelines(copies(records, count, pages))
     build = cost([sys.executable, "-c", BUILD, task, str(data)], cache)
-    words = ["--model", "crag_hybrid", "--tasks", task, "--model_args", "generator=dummy,max_prompt_tokens=4000"]
+    words = ["--model", "crag_hybrid", "--tasks", task]
+    words += ["--model_args", f"generator=dummy,max_prompt_tokens=4000,window={window}"]
     words += [
         "--metadata",
         json.dumps({"data_files": str(data)}),

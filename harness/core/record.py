@@ -153,4 +153,5 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "support": rule.support,
         "body_support": rule.body_support,
         "repeat": rule.repeat,
+        **({"inverse": True} if rule.inverse else {}),
     }

@@ -96,6 +96,7 @@ class Rule:
         body_support: Number of body facts counted.
         confidence: support / body_support, in [0, 1].
         repeat: True for an identity rule (head == body): the relation recurs on the same pair.
+        inverse: True for [Entity2, body, Entity1] leads to [Entity1, head, Entity2]; the paper has no such rules.
     """
 
     head: str
@@ -104,11 +105,13 @@ class Rule:
     body_support: int = 0
     confidence: float = 0.0
     repeat: bool = False
+    inverse: bool = False
 
     @property
     def text(self) -> str:
         """The rule in words, in the form the paper gives."""
-        return f"[Entity1, {self.body}, Entity2] leads to [Entity1, {self.head}, Entity2]"
+        first, second = ("Entity2", "Entity1") if self.inverse else ("Entity1", "Entity2")
+        return f"[{first}, {self.body}, {second}] leads to [Entity1, {self.head}, Entity2]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ RULE_COLUMNS = {  # name -> Arrow's name of its type
     **{"head": "string", "body": "string", "support": "int64", "body_support": "int64"},
     **{"confidence": "float64", "repeat": "bool_"},
 }
+INVERSE = "inverse"  # optional column of rules
 EXAMPLE_COLUMNS = {"id": "string", "text": "string", "time": "string", "answers": "strings"}
 Example = tuple[str, str, str | None, list[str]]  # id, text, time, answers
 
@@ -63,7 +64,8 @@ def read_files(folder: Path, columns: Sequence[str]) -> CorpusFiles:
     optional = [name for name in OPTIONAL if name in column_names(folder / DOCUMENTS)]
     table = read_parquet(folder / DOCUMENTS, (*columns, *optional), coded=NAMES)
     sources, metadata = (table.column(name).to_pylist() if name in optional else () for name in OPTIONAL)
-    rules = tuple(Rule(**row) for row in read_parquet(folder / RULES, tuple(RULE_COLUMNS)).to_pylist())
+    inverse = (INVERSE,) if INVERSE in column_names(folder / RULES) else ()
+    rules = tuple(Rule(**row) for row in read_parquet(folder / RULES, (*RULE_COLUMNS, *inverse)).to_pylist())
     return CorpusFiles(
         table=table.select(list(columns)),
         fingerprint=fingerprint,

@@ -93,8 +93,8 @@ def _rule(row: Record) -> Rule:
     confidence = _number(row, "confidence", 1.0)
     if not 0 <= confidence <= 1:
         raise row.wrong(f"confidence={confidence:g} is not allowed: give a share from 0 to 1.")
-    counts = {name: int(_number(row, name, 1)) for name in ("support", "body_support")}
-    return Rule(head, body, **counts, confidence=confidence, repeat=head == body)
+    support, body_support = (int(_number(row, name, 1)) for name in ("support", "body_support"))
+    return Rule(head, body, support, body_support, confidence, repeat=head == body)
 
 
 def _number(row: Record, name: str, missing: float) -> float:

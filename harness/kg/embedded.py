@@ -34,6 +34,7 @@ DOMAINS: dict[str, Callable[[Path], Any]] = {
     "sports": Sports,
 }
 HASHED_WHOLE = 64 << 20  # bytes; larger files enter the fingerprint by size and time, because hashing 4 GB is slow
+REPLIES = b"2"  # raise it when the same files give other replies, so that no journal serves the old ones
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError)  # raised for other layouts
 
 
@@ -57,8 +58,8 @@ class EmbeddedGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash over the names and contents of the graph's files."""
-        digest = sha256()
+        """Hash over the names and contents of the graph's files, and the version of the replies."""
+        digest = sha256(REPLIES)
         paths = [path for domain in DOMAINS for path in (self.folder / domain).rglob("*")]
         for path in sorted(path for path in (*paths, self.folder / COMPANIES[1]) if path.is_file()):
             digest.update(str(path.relative_to(self.folder)).encode(errors="replace"))

@@ -70,16 +70,18 @@ def _cut(idf: np.ndarray) -> np.ndarray:
 
 
 def _alphabetical(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
-    return np.argsort(-scores, kind="stable")
+    best = np.flatnonzero(scores)
+    return best[np.argsort(-scores[best], kind="stable")]
 
 
 def _reversed(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
-    return np.argsort(scores)[::-1]
+    return np.argsort(scores)[::-1]  # of all scores: which of equal ones comes first depends on the others too
 
 
 def _by_first_word(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
     """The server collects documents word by word of the query, and keeps that order among equal scores."""
-    return np.lexsort((first, -scores))
+    best = np.flatnonzero(scores)
+    return best[np.lexsort((first[best], -scores[best]))]
 
 
 SMOOTH = Ranking(True, _smooth, _alphabetical)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import CallError, MachineError, UserError
+from lm_eval_rag.harness.common.errors import CallError, MachineError
 from lm_eval_rag.harness.common.extras import need
+from lm_eval_rag.harness.common.ports import check_port
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.kg import KnowledgeGraph, open_graph
 from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Function, Parameter
@@ -23,7 +24,6 @@ from lm_eval_rag.harness.kg.functions import FUNCTIONS, MAX_TEXT, MAX_TEXTS, Fun
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes
-LAST_PORT = (1 << 16) - 1
 SERVER = "lm-eval-rag serve-kg"
 
 
@@ -34,10 +34,7 @@ def serve_kg_main(argv: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen at (default: %(default)s)")
     chosen = parser.parse_args(argv)
-    if not 0 <= chosen.port <= LAST_PORT:
-        raise UserError(
-            f"--port {chosen.port} is not a port: give a whole number from 0 (any free one) to {LAST_PORT}."
-        )
+    check_port(chosen.port)
     graph = open_graph(chosen.folder)
     need(SERVER, "serve", "fastapi", "uvicorn")
     import uvicorn

@@ -79,6 +79,10 @@ def planned_runs(
     return list(runs.values())
 
 
+# trivial baselines, which answer from facts
+COPIERS = ("mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote")
+
+
 def check_answerable(name: str, method: Callable[..., Any], data: OwnData) -> None:
     """Raise a UserError if a method needs facts or rules that there are not; warn if it only loses by that."""
     rules = len(data.corpus.rules())
@@ -88,6 +92,11 @@ def check_answerable(name: str, method: Callable[..., Any], data: OwnData) -> No
             f"rule_vote cannot answer over these documents: it votes by facts that rules lead to, and {lacking}. "
             "Give documents with the columns subject, relation and object, and --rules mine (or a file of rules); or "
             "leave rule_vote out."
+        )
+    if name in COPIERS and not data.facts:
+        raise UserError(
+            f"{name} cannot answer over these documents: it copies from facts, and no passage states one. Give "
+            f"documents with the columns subject, relation and object; or leave {name} out."
         )
     if "n_rules" in defaults(method) and not rules and defaults(method)["n_rules"]:
         log.warning("%s gets no rules, since there are none; give --rules FILE or --rules mine.", name)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
+from lm_eval_rag.harness.report.clusters import Clusters, Labels, clustered, numbered
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import CELLS, DRAWS, LEVEL, Interval
 from lm_eval_rag.harness.scoring.abstention import (
@@ -57,14 +59,21 @@ RATIOS: dict[str, Callable[..., Floats]] = {
 }
 
 
-def abstention(run: TaskRun, *, draws: int = DRAWS, seed: int = 0) -> Abstention | None:
-    """The abstention scores of one run, or None if it has no CRAG scores."""
+def abstention(run: TaskRun, *, draws: int = DRAWS, seed: int = 0, keys: Keys = ()) -> Abstention | None:
+    """The abstention scores of one run, or None if it has no CRAG scores.
+
+    Args:
+        keys: The keys by which questions are clustered. The risk-coverage area is not clustered.
+    """
     correct, missing = run.scores.get("crag_correct", {}), run.scores.get("crag_missing", {})
     ids = [id_ for id_ in correct if id_ in missing]
     if not ids:
         return None
     rows = np.array([[correct[i], missing[i], 1.0] for i in ids])
-    scores = {name: of_totals(rows, formula, draws=draws, seed=seed) for name, formula in RATIOS.items()}
+    labels = cluster_labels([run.questions[id_]["doc"] for id_ in ids], keys)
+    scores = {
+        name: of_totals(rows, formula, draws=draws, seed=seed, clusters=labels) for name, formula in RATIOS.items()
+    }
     attempted = [id_ for id_ in ids if missing[id_] == 0]
     source, confidence = _confidence([run.questions[id_] for id_ in attempted])
     if confidence:
@@ -120,11 +129,16 @@ def read_weights(text: str) -> Weights:
     return Weights(key, shares)
 
 
-def weighted(run: TaskRun, metric: str, weights: Weights, *, draws: int = DRAWS, seed: int = 0) -> Interval:
+def weighted(
+    run: TaskRun, metric: str, weights: Weights, *, draws: int = DRAWS, seed: int = 0, keys: Keys = ()
+) -> Interval:
     """The weighted mean of the means of the groups in the run, with a bootstrap interval.
 
     The weight of a question is the weight of its group divided by the group's size. The bootstrap resamples questions
     together with their weights.
+
+    Args:
+        keys: The keys by which questions are clustered.
 
     Raises:
         UserError: No question is in a group with a weight.
@@ -138,19 +152,53 @@ def weighted(run: TaskRun, metric: str, weights: Weights, *, draws: int = DRAWS,
             f"{', '.join(sorted(sizes)[:8])}. Use these groups in --weights."
         )
     rows = np.array([[weight[groups[id_]] * value, weight[groups[id_]]] for id_, value in run.scores[metric].items()])
-    return of_totals(rows, np.divide, draws=draws, seed=seed)
+    labels = cluster_labels([run.questions[id_]["doc"] for id_ in run.scores[metric]], keys)
+    return of_totals(rows, np.divide, draws=draws, seed=seed, clusters=labels)
 
 
-def of_totals(rows: Floats, formula: Callable[..., Floats], *, draws: int = DRAWS, seed: int = 0) -> Interval:
+def of_totals(
+    rows: Floats, formula: Callable[..., Floats], *, draws: int = DRAWS, seed: int = 0, clusters: Clusters = ()
+) -> Interval:
     """A function of the columns' sums, with its percentile bootstrap interval over rows.
+
+    With clusters, whole clusters are resampled, and the ends are scaled as those of a mean are
+    (:func:`~lm_eval_rag.harness.report.stats.interval`): the mean of each row's influence on the function, which is
+    what the function loses without the row. The widest interval of all keys is returned.
 
     Args:
         rows: One row per question; shape (n, columns).
         formula: Takes the sum of each column, elementwise.
+        clusters: For each key of clusters, one label per question.
     """
+    value = float(formula(*rows.sum(axis=0)))
+    if not clusters:
+        return _interval(value, _resampled(rows, formula, draws, seed), len(rows))
+    known = [one for labels in clusters if (one := _clustered(rows, formula, labels, draws, seed)).low is not None]
+    return max(known, key=lambda one: (one.high or 0) - (one.low or 0), default=Interval(value, None, None, len(rows)))
+
+
+def _clustered(rows: Floats, formula: Callable[..., Floats], labels: Labels, draws: int, seed: int) -> Interval:
+    whole, n = rows.sum(axis=0), len(rows)
+    value = float(formula(*whole))
+    influence = n * (value - formula(*(whole - rows).T))
+    by_cluster = clustered(influence, labels) if np.isfinite(influence).all() else None
+    if by_cluster is None:
+        return Interval(value, None, None, n)
+    codes, number = numbered(tuple(labels))
+    sums = np.zeros((number, rows.shape[1]))
+    np.add.at(sums, codes, rows)
+    drawn = _resampled(sums, formula, draws, seed)
+    plain = _interval(value, drawn, n)
+    if plain.low is None or plain.high is None:
+        return plain
+    factor = by_cluster.reach(LEVEL) / float(np.nanstd(drawn))
+    return Interval(value, value - factor * (value - plain.low), value + factor * (plain.high - value), n)
+
+
+def _resampled(rows: Floats, formula: Callable[..., Floats], draws: int, seed: int) -> Floats:
+    """The function of each resample of the rows."""
     cells, counts = np.unique(rows, axis=0, return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(rows), counts / len(rows), size=draws) @ cells
-    return _interval(float(formula(*rows.sum(axis=0))), formula(*drawn.T), len(rows))
+    return formula(*(np.random.default_rng(seed).multinomial(len(rows), counts / len(rows), size=draws) @ cells).T)
 
 
 def area(wrong: Sequence[float], confidence: Sequence[float], *, draws: int = DRAWS, seed: int = 0) -> Interval:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.report.abstention_scores import AREA, RATIOS, Weights
+from lm_eval_rag.harness.report.clusters import Clusters
 from lm_eval_rag.harness.report.published import PublishedRow
 from lm_eval_rag.harness.report.report_parts import Comparison, TaskReport
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.run_report import ReportOptions, run_report
-from lm_eval_rag.harness.report.stats import holm, paired
+from lm_eval_rag.harness.report.stats import Difference, holm, paired
 from lm_eval_rag.harness.scoring import METRICS
 
 SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
@@ -130,13 +131,28 @@ def _comparisons(runs: Sequence[TaskRun], options: ReportOptions) -> Iterable[Co
     )
     for first, second in pairs:
         for metric in options.headline(first):
-            ours, theirs = second.scores.get(metric, {}), first.scores[metric]
-            shared = [id_ for id_ in theirs if id_ in ours]
-            if shared:
-                labels = options.labels(first, shared)
-                columns = [ours[i] for i in shared], [theirs[i] for i in shared]
-                difference = paired(*columns, seed=options.seed, clusters=labels)
+            difference = difference_of(second, first, metric, options.seed, options.labels)
+            if difference is not None:
                 yield Comparison(first.label, second.label, metric, difference)
+
+
+def difference_of(
+    ours: TaskRun,
+    theirs: TaskRun,
+    metric: str,
+    seed: int = 0,
+    labels: Callable[[TaskRun, Sequence[str]], Clusters] = lambda run, ids: (),
+) -> Difference | None:
+    """The paired difference of two runs on the questions that both have scores of; None if there are none.
+
+    Args:
+        labels: The clusters of some of a run's questions.
+    """
+    first, second = ours.scores.get(metric, {}), theirs.scores.get(metric, {})
+    ids = [id_ for id_ in second if id_ in first]
+    if not ids:
+        return None
+    return paired([first[i] for i in ids], [second[i] for i in ids], seed=seed, clusters=labels(theirs, ids))
 
 
 def _check_same_questions(runs: Sequence[TaskRun]) -> None:

@@ -78,7 +78,10 @@ def run_report(
         cost=_cost(run),
         abstention=_abstention(run, options),
         unjudged=_unjudged(run),
-        weighted={name: weighted(run, name, options.weights, seed=options.seed) for name in options.headline(run)}
+        weighted={
+            name: weighted(run, name, options.weights, seed=options.seed, keys=options.clusters)
+            for name in options.headline(run)
+        }
         if options.weights
         else {},
         headline=tuple(options.headline(run)),
@@ -103,7 +106,7 @@ def _method(run: TaskRun) -> str:
 
 def _abstention(run: TaskRun, options: ReportOptions) -> Abstention | None:
     """The abstention scores that were asked for; None if the run has none of them."""
-    own = abstention(run, seed=options.seed)
+    own = abstention(run, seed=options.seed, keys=options.clusters)
     if own is None or not options.metrics:
         return own
     scores = {name: own.scores[name] for name in options.metrics if name in own.scores}

@@ -48,12 +48,15 @@ def question_asked(text: str, degenerated: bool) -> Plan[str]:
     return JOINS["replace"](text, best[0]) if best else text
 
 
-def facts_about(text: str, passages: Sequence[Passage]) -> list[tuple[str, str, str | None]]:
+def facts_about(text: str, passages: Sequence[Passage], *, inverse: bool = False) -> list[tuple[str, str, str | None]]:
     """(relation, object, time) of each passage's fact about the subject of a question.
+
+    With ``inverse``, (relation, subject, time) of each fact whose object is the subject of the question.
 
     The subject is the longest name of a passage's subject that stands in the question: names lie inside other names.
     """
-    facts = [(*passage.fact, passage.time) for passage in passages if passage.fact]
+    rows = [(*passage.fact, passage.time) for passage in passages if passage.fact]
+    facts = [(o, r, s, time) if inverse else (s, r, o, time) for s, r, o, time in rows]
     question = f" {text.removesuffix('?')} "
     names = {name for name in {subject for subject, *_ in facts} if f" {name} " in question}
     about = max(sorted(names), key=len, default=None)

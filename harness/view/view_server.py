@@ -5,9 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from lm_eval_rag.harness.common.errors import MachineError
-
-HOST = "127.0.0.1"
+from lm_eval_rag.harness.common.ports import HOST, local_server
 
 
 def page_server(page: str, port: int = 0) -> ThreadingHTTPServer:
@@ -16,6 +14,7 @@ def page_server(page: str, port: int = 0) -> ThreadingHTTPServer:
     Requests for another host are refused, so that no website can read the page by pointing its name at 127.0.0.1.
 
     Raises:
+        UserError: The port is none.
         MachineError: The port cannot be used.
     """
     body = page.encode("utf-8", "replace")
@@ -45,10 +44,7 @@ def page_server(page: str, port: int = 0) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:
             """Log no requests: there is one reader."""
 
-    try:
-        return ThreadingHTTPServer((HOST, port), Handler)
-    except (OSError, OverflowError) as error:
-        raise MachineError(f"Port {port} cannot be used: {error}. Give another one with --port, or 0.") from None
+    return local_server(Handler, port)
 
 
 def url_of(server: ThreadingHTTPServer) -> str:

@@ -6,10 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.ports import HOST, local_server, serve_until_interrupted
 
 
 def board_main(argv: Sequence[str]) -> int:
@@ -53,18 +54,8 @@ def _build(entries: Path, out: Path, history: Path | None) -> int:
 def _serve(site: Path, port: int) -> int:
     if not (site / "index.html").is_file():
         raise UserError(f"{site} has no index.html. Build it with `lm-eval-rag board build ENTRIES --out {site}`.")
-    if not 0 <= port <= 65535:
-        raise UserError(f"--port {port} is not allowed: give 0 to 65535.")
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=str(site)))
-    except OSError as error:
-        raise UserError(f"Port {port} cannot be used ({error.strerror}). Give another --port.") from None
-    sys.stdout.write(f"http://127.0.0.1:{server.server_port} (Ctrl-C ends it)\n")
+    server = local_server(partial(SimpleHTTPRequestHandler, directory=str(site)), port)
+    sys.stdout.write(f"http://{HOST}:{server.server_port} (Ctrl-C ends it)\n")
     sys.stdout.flush()
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        server.server_close()
+    serve_until_interrupted(server)
     return 0

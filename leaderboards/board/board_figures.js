@@ -77,7 +77,12 @@ function drawFront(task, rows) {
   const front = ordered.filter((row) => row.rank && mainScore(row)[0] > best && ((best = mainScore(row)[0]), true));
   const corners = front.flatMap((row, i) => [...(i ? [[row.cost[0], mainScore(front[i - 1])[0]]] : []), [row.cost[0], mainScore(row)[0]]]);
   if (front.length) corners.push([10 ** most - 1, best]);
-  figure.svg.append(node("polyline", { class: "front", points: corners.map(([tokens, score]) => `${figure.placeX(log(tokens))},${figure.placeY(score)}`).join(" ") }));
+  const line = corners.map(([tokens, score]) => [figure.placeX(log(tokens)), figure.placeY(score)]);
+  figure.svg.append(node("polyline", { class: "front", points: line.join(" ") }));
+  line.slice(1).forEach(([x, y], i) => {
+    const [left, top] = line[i]; // no label on the line
+    figure.taken.push({ x: Math.min(x, left), y: Math.min(y, top) - 1, width: Math.abs(x - left) + 1, height: Math.abs(y - top) + 2 });
+  });
   drawPoints(figure, known.map((row) => ({
     x: figure.placeX(log(row.cost[0])), y: figure.placeY(mainScore(row)[0]), name: row.name, grey: !row.rank,
     weight: (front.includes(row) ? 1000 : 0) + mainScore(row)[0], text: `${row.name}: ${percent(mainScore(row)[0])}, ${row.cost[0]} tokens a question`,
@@ -116,6 +121,6 @@ function drawHeat(task, rows) {
     make("tr", {}, make("th", { scope: "col", rowSpan: 2 }, "entry"), ...spans.map(([key, span]) => make("th", { scope: "colgroup", colSpan: span }, key.replaceAll("_", " ")))),
     make("tr", {}, ...keys.map(([, value]) => make("th", { scope: "col", className: "number" }, value.replaceAll("_", " ")))));
   const lines = known.map((row) => make("tr", { className: row.kind }, make("th", { scope: "row" }, row.slug ? make("a", { href: `entries/${row.slug}.html#${task.task}` }, shortName(row.name, 44)) : row.name), ...task.slices.map((_, i) => cell(row.slices[i]))));
-  byId("heat-about").textContent = `${task.metric} in percent by slice${known.length === HEAT_ROWS ? `, of the first ${HEAT_ROWS} rows` : ""}. Darker is better.`;
+  byId("heat-about").textContent = `${task.metric} in percent by slice${known.length === HEAT_ROWS ? `, of the first ${HEAT_ROWS} rows` : ""}. The stronger the colour, the better.`;
   byId("heat-table").replaceChildren(head, make("tbody", {}, ...lines));
 }

@@ -18,8 +18,9 @@ from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.common.quiet import console, quiet
 from lm_eval_rag.harness.plugin.evaluate_cli import LOG
 from lm_eval_rag.harness.report.cells import NOT_SIGNIFICANT, SIGNIFICANT, cell, signed
+from lm_eval_rag.harness.report.content import difference_of
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
-from lm_eval_rag.harness.report.stats import Difference, interval, paired
+from lm_eval_rag.harness.report.stats import Difference, interval
 from lm_eval_rag.harness.report.table import table
 
 METHODS = ("rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft")
@@ -77,8 +78,8 @@ def score_table(runs: Mapping[str, TaskRun]) -> str:
 
 def interpretation(runs: Mapping[str, TaskRun]) -> str:
     """What the table says, by paired tests on the same questions."""
-    votes, tuned = (compared(runs[name], runs["standard_rag"], "em") for name in ("rule_vote", "rulerag_ft"))
-    found = compared(runs["rulerag_ft"], runs["standard_rag"], "recall@10")
+    votes, tuned = (difference_of(runs[name], runs["standard_rag"], "em") for name in ("rule_vote", "rulerag_ft"))
+    found = difference_of(runs["rulerag_ft"], runs["standard_rag"], "recall@10")
     lines = [
         f"Rules lead to the answers: a vote of the facts that they find has {_gain(votes, 'em')} over standard_rag.",
         f"rulerag_ft retrieves by the same rules: {_gain(found, 'recall@10')}; its answers: {_gain(tuned, 'em')}.",
@@ -102,12 +103,6 @@ def garbled_answers(run: TaskRun) -> tuple[int, int]:
     return sum(answer not in text for answer, text in texts), len(wrong)
 
 
-def compared(first: TaskRun, second: TaskRun, metric: str) -> Difference:
-    """The paired difference of two runs on the same questions."""
-    ids = sorted(first.scores[metric])
-    return paired([first.scores[metric][id] for id in ids], [second.scores[metric][id] for id in ids])
-
-
 def _run(method: str, folder: Path, limit: int) -> TaskRun:
     from lm_eval.tasks import TaskManager
 
@@ -128,5 +123,7 @@ def _page(runs: Sequence[TaskRun], path: Path) -> Path:
     return path
 
 
-def _gain(one: Difference, metric: str) -> str:
+def _gain(one: Difference | None, metric: str) -> str:
+    if one is None:
+        return f"no {metric}"
     return f"{signed(one.interval, metric)} {metric} ({SIGNIFICANT if one.p < LEVEL else NOT_SIGNIFICANT})"

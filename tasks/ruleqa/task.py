@@ -20,9 +20,9 @@ class RuleQATask(RagTask):
     documents.
 
     The task's name selects the set. A user's YAML that includes one of ours may set ``dataset_kwargs`` to the arguments
-    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid`` or ``seed: 1``), or to a published set
-    (``dataset: ORG/NAME@revision``). On the command line, use ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The
-    results file then has the commit.
+    of :func:`lm_eval_rag.tasks.ruleqa.build.build` (``corpus: train_valid``, ``seed: 1``, ``inverse: true``), or to a
+    published set (``dataset: ORG/NAME@revision``). On the command line, use
+    ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
 
     clusters = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation

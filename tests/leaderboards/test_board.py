@@ -22,7 +22,7 @@ from lm_eval_rag.leaderboards.board.history import keep
 from lm_eval_rag.leaderboards.board.overall import board_of, group_members
 from lm_eval_rag.leaderboards.board.page_data import in_script, index_data
 from lm_eval_rag.leaderboards.board.site import write_site
-from lm_eval_rag.leaderboards.submissions.form import slug_of
+from lm_eval_rag.leaderboards.submissions.form import Claim, slug_of
 from lm_eval_rag.leaderboards.submissions.reading import read_submission
 from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike
 from tests.conftest import ROOT
@@ -118,6 +118,22 @@ def test_trivial_baselines_are_grey_and_what_others_are_compared_with(write, tmp
     assert rows["Better"].standing.rank == 1
     assert rows["Better"].gains[BEST_TRIVIAL].interval.mean == pytest.approx(0.4)
     assert [row.name for row in task.rows][:2] == ["Better", "Look-up"]
+
+
+def test_self_reported_scores_are_apart_and_never_ranked(write, tmp_path, tmp_path_factory):
+    write("One", share(100))
+    source = "https://example.org/paper"
+    claim = Claim(name="A paper", team="t", method="ircot", source=source, scores={TASK: {"em": 0.99}})
+    board = board_of(*read_entries(tmp_path), [claim])
+    (task,) = board.tasks
+    row = task.rows[-1]
+    assert (row.name, row.kind, row.standing, row.scores["em"].mean) == ("A paper", "self-reported", None, 0.99)
+    assert row.scores["em"].low is None and not row.gains
+    data = index_data(board)["rows"][-1]
+    assert data["tier"] == "self-reported" and data["source"] == source and data["family"] == "several steps"
+    site = tmp_path_factory.mktemp("site")
+    write_site(board, site)
+    assert "self-reported" in (site / "board.csv").read_text()
 
 
 def test_canaries_score_what_they_deserve(write, tmp_path):

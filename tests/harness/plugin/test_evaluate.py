@@ -97,6 +97,7 @@ def test_unscored_questions_are_named_and_give_status_3(place: Path, capsys: pyt
         (["--methods", "my.py:answer"], "write external=FILE.py:NAME"),
         (["--methods", "standard_rag,external=my.py:anwser"], "Did you mean 'answer'"),
         (["--methods", "rule_vote"], "rule_vote cannot answer over these documents: it votes by facts"),
+        (["--methods", "link_vote"], "link_vote cannot answer over these documents: it copies from facts"),
         (["--methods", "standard_rag,standard_rag"], "Two runs are standard_rag"),
         (["--methods", ","], "There are no methods"),
         (["--retrievers", "bm52"], "Unknown retriever 'bm52'. Did you mean 'bm25'"),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.report.all_pairs import all_pairs
 from lm_eval_rag.harness.report.cluster_keys import cluster_keys, cluster_labels, clustering_text
 from lm_eval_rag.harness.report.clusters import clustered, student_quantile, student_tail
 from lm_eval_rag.harness.report.stats import bootstrap_means, interval, paired
@@ -176,18 +175,3 @@ def test_labels_of_documents() -> None:
     ]
     with pytest.raises(UserError, match="'subjekt'"):
         cluster_labels(docs, (("subjekt",),))
-
-
-def test_all_pairs_are_the_pairs() -> None:
-    rng = np.random.default_rng(7)
-    runs = [drawn(rng, UNEQUAL, mean, 0.1) for mean in (0.3, 0.35, 0.5)]
-    runs.append(runs[0])
-    keys = [labels_of(UNEQUAL), list(range(sum(UNEQUAL))), [0] * sum(UNEQUAL)]
-    found = all_pairs(np.column_stack(runs), keys)
-    assert list(found) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-    for (i, j), difference in found.items():
-        wanted = paired(runs[i], runs[j], clusters=keys)
-        assert difference.p == pytest.approx(wanted.p)
-        assert difference.interval.mean == pytest.approx(wanted.interval.mean)
-        assert difference.interval.low == pytest.approx(wanted.interval.low, abs=0.01)
-        assert difference.interval.high == pytest.approx(wanted.interval.high, abs=0.01)

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -110,6 +112,66 @@ def test_latex_read_back_is_the_content(whole: Document) -> None:
         assert all(line.endswith(r" \\") for line in lines)
     for line in re.sub(r"\\[%_&$#{}\\]", "", text).splitlines():
         assert line.startswith("%") or not re.search(r"[%$#^~]", line), "every special character is escaped"
+
+
+def latex_mistakes(text: str) -> list[str]:
+    """What TeX would stumble over: environments and braces that do not match, special characters, numbers of cells."""
+    mistakes, environments, columns = [], [], 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        code = "" if line.startswith("%") else re.sub(r"\\\\|\\[%_&$#{}]", "~", line)  # without escaped characters
+        for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", code):
+            if kind == "begin":
+                environments.append(name)
+            elif not environments or environments.pop() != name:
+                mistakes.append(f"line {number}: {name} is closed without being open")
+        if tabular := re.search(r"\\begin\{(?:tabular|longtable)\}\{([lr]+)\}", code):
+            columns = len(tabular[1])
+        if line.rstrip().endswith(r"\\") and r"\label" not in line and code.count("&") != columns - 1:
+            mistakes.append(f"line {number}: {code.count('&') + 1} cells in {columns} columns")
+        if code.count("{") != code.count("}") or re.search(r"(?<!\\)[%$#^_]", re.sub(r"\\label\{.*?\}", "", code)):
+            mistakes.append(f"line {number}: braces or a special character: {line}")
+        if not line.isprintable():
+            mistakes.append(f"line {number}: control characters")
+    return mistakes + [f"{name} stays open" for name in environments]
+
+
+@pytest.mark.parametrize("repeats", [1, 20], ids=["tables", "longtable"])
+def test_latex_needs_no_mending(report: TaskReport, repeats: int) -> None:
+    text = FORMATS["latex"](document([replace(report, comparisons=report.comparisons * repeats)]))
+    assert latex_mistakes(text) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (r"\end{tabular}", "", "is closed without being open"),
+        (r"\end{longtable}", "", "stays open"),
+        (" & ", " ", "cells in"),
+        (r"\_", "_", "a special character"),
+        (r"\%", "%", "a special character"),
+        ("{[}", "{[", "braces"),
+        (r"\midrule", "\x07", "control characters"),
+    ],
+)
+def test_the_check_of_latex_finds_mistakes(report: TaskReport, before: str, after: str, said: str) -> None:
+    text = FORMATS["latex"](document([replace(report, comparisons=report.comparisons * 20)]))
+    place = text.index(before, text.index(r"\toprule"))
+    assert any(said in one for one in latex_mistakes(text[:place] + after + text[place + len(before) :]))
+
+
+TEX = next(filter(None, map(shutil.which, ("pdflatex", "tectonic"))), None)
+
+
+@pytest.mark.skipif(TEX is None, reason="needs TeX: neither pdflatex nor tectonic is installed")
+def test_latex_compiles(report: TaskReport, tmp_path: Path) -> None:
+    many = document([report, replace(report, comparisons=report.comparisons * 20)])
+    packages = "\\usepackage{booktabs}\n\\usepackage{longtable}\n\\usepackage[T1]{fontenc}\n"
+    text = f"\\documentclass{{article}}\n{packages}\\begin{{document}}\n{FORMATS['latex'](many)}\\end{{document}}\n"
+    (tmp_path / "report.tex").write_text(text, encoding="utf-8")
+    options = ["-interaction=nonstopmode", "-halt-on-error"] if Path(str(TEX)).name == "pdflatex" else []
+    done = subprocess.run([str(TEX), *options, "report.tex"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert (tmp_path / "report.pdf").stat().st_size > 10_000
 
 
 def test_a_long_table_goes_on_over_pages(report: TaskReport) -> None:

@@ -77,6 +77,22 @@ def test_slices_are_means_over_their_questions(runs: Path, by: str) -> None:
         assert list(report.sizes) == ["direct", "rule_required", "unreachable"]
 
 
+def test_change_is_shown_with_the_slices(make_run: Make, tmp_path: Path) -> None:
+    """Temporal sets: a look-up wins on stable questions, so every table by slice has both parts."""
+    make_run(tmp_path, model="standard_rag", n=60, right=0.3)
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    lines = lines_of(tmp_path)
+    for i, line in enumerate(lines):
+        line["doc"]["change"] = "changed" if i % 3 else "stable"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (report,) = build(read_runs([tmp_path]))
+    assert list(report.sizes) == ["direct", "rule_required", "unreachable", "stable", "changed"]
+    assert (report.sizes["stable"], report.sizes["changed"]) == (20, 40)
+    values = [line["em"] for line in lines if line["doc"]["change"] == "changed"]
+    assert report.runs[0].slices["changed"]["em"].mean == pytest.approx(np.mean(values))
+    assert list(build(read_runs([tmp_path]), "change")[0].sizes) == ["stable", "changed"]
+
+
 def test_differences_are_paired_and_holm_is_over_all(runs: Path) -> None:
     (report,) = build(read_runs([runs]))
     first, second = ({line["doc"]["id"]: line.get("em") for line in lines_of(runs / x)} for x in "bc")

@@ -18,7 +18,8 @@ from lm_eval_rag.harness.scoring.judge.choose import judges_of
 from lm_eval_rag.tasks.crag.build import SPECS
 
 BOARDS = Path(__file__).parents[3] / "leaderboards"
-ROWS = {row.name: row for row in read_table(BOARDS / "reproduce" / "crag_table2.toml").rows}
+TABLE = read_table(BOARDS / "reproduce" / "crag_table2.toml")
+ROWS = {row.name: row for row in TABLE.rows if row.model}
 LARGE = {name: row for name, row in ROWS.items() if row.tasks != ("crag_demo",)}
 MODULES = ("prompt_refinement", "attribute_predictor", "table_extractor", "calculator", "reasoning", "false_premise",
            "knowledge_extractor", "knowledge_graph")  # fmt: skip
@@ -90,6 +91,8 @@ def test_each_row_of_the_ladder_adds_one_module_and_is_published() -> None:
         assert row.arguments["retriever_model"] == "sentence-transformers/sentence-t5-large"
         assert row.tasks == (("crag_task2",) if row.name == "paper-graph" else ("crag_task1",))
         assert row.published["method"] in row.label
+    assert len({row.arguments.get("gen_pretrained") for row in rows}) == 2  # 8B, then the quantised 70B
+    assert [row.name for row in TABLE.rows if not row.model] == ["paper-baseline"]
     official = {row.model for name, row in LARGE.items() if name.startswith("official")}
     assert official == {"crag_llm_baseline", "crag_rag_baseline", "crag_kg_baseline"}
 

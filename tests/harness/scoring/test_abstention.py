@@ -202,3 +202,18 @@ def test_weights_of_unknown_groups(make_run: Callable[..., Path], tmp_path: Path
     make_run(tmp_path / "a", n=40)
     assert report_main([str(tmp_path / "a"), "--weights", "popularity:top=1"]) == 2
     assert "it has head, tail, torso" in capsys.readouterr().err
+
+
+def test_clustered_totals_agree_with_the_clustered_interval_of_a_mean() -> None:
+    """Sums over counts are a mean; the widest key is shown, and clusters widen the interval."""
+    rng = np.random.default_rng(5)
+    sizes = [40, 30, 20, 20, 15, 10, 10, 5, 3, 2]
+    coarse = [cluster for cluster, size in enumerate(sizes) for _ in range(size)]
+    values = (rng.random(len(coarse)) < np.repeat(rng.random(10), sizes)).astype(float)
+    rows = np.column_stack([values, np.ones(len(values))])
+    keys = [list(range(len(values))), coarse]
+    ours, theirs = of_totals(rows, np.divide, clusters=keys), interval(values, clusters=keys)
+    assert (ours.low, ours.high) == (pytest.approx(theirs.low, abs=0.02), pytest.approx(theirs.high, abs=0.02))
+    plain = of_totals(rows, np.divide)
+    assert ours.low < plain.low < plain.high < ours.high  # type: ignore[operator]
+    assert of_totals(rows, np.divide, clusters=[[0] * len(values)]).low is None
