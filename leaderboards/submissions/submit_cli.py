@@ -77,9 +77,8 @@ def verify_main(argv: Sequence[str]) -> int:
         0 if it is accepted, 1 if it is refused.
     """
     options = _verify_parser().parse_args(argv)
-    maintainers = bool(options.rerun) + bool(options.judge) + bool(options.store)
-    if bool(options.rerun) != bool(options.by) or (options.pull_request and maintainers):
-        raise UserError("--rerun needs --by NAME; a pull request is neither run, judged nor stored.")
+    if bool(options.rerun) != bool(options.by) or (options.pull_request and (options.rerun or options.judge)):
+        raise UserError("--rerun needs --by NAME; a pull request is neither run nor judged.")
     try:
         verdict = _rerun(options) if options.rerun else _verdict(options)
     except RefusedError as error:
@@ -101,13 +100,7 @@ def _verdict(options: argparse.Namespace) -> dict[str, Any]:
         submission = read_submission(path)  # before the scorer is imported: most refusals need none
     from lm_eval_rag.leaderboards.submissions.verifying import scored
 
-    verified = scored(submission, _judge(path.resolve().parent) if options.judge else None)
-    if options.store:
-        from lm_eval_rag.leaderboards.submissions.score_store import append
-        from lm_eval_rag.leaderboards.submissions.tiers import digest_of
-
-        append(options.store, verified, digest_of(path))
-    return verified.verdict()
+    return scored(submission, _judge(path.resolve().parent) if options.judge else None).verdict()
 
 
 def _judge(board: Path) -> BoardJudge:
@@ -161,7 +154,6 @@ def _verify_parser() -> argparse.ArgumentParser:
     of.add_argument("--rerun", nargs="+", type=Path, metavar="RUN", help=runs)
     of.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
     of.add_argument("--judge", action="store_true", help="ask the board's judge (judge.json beside PATH) for Acc-LM")
-    of.add_argument("--store", type=Path, metavar="DIR", help="append the scores of all questions as Parquet")
     return parser
 
 
