@@ -7,6 +7,7 @@ from ``leaderboards/published``, apart from ours.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -66,6 +67,14 @@ def tables(root: Path) -> Mapping[str, Table]:
 
 
 @cache
+def older(root: Path) -> Mapping[str, str]:
+    """A note for each page that was made on older data than today's, by the page's name."""
+    file = root / BOARDS / "reproduced" / "older.toml"
+    content = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {page: f" ({name} data version {one['version']})" for name, one in content.items() for page in one["pages"]}
+
+
+@cache
 def recorded(root: Path) -> tuple[Recorded, ...]:
     """All scores, source by source; RESULTS.md repeats some of the reproduced pages."""
     pages = [one for path in sorted((root / BOARDS / "reproduced").glob("*.txt")) for one in of_page(path, root)]
@@ -75,6 +84,7 @@ def recorded(root: Path) -> tuple[Recorded, ...]:
 def of_page(path: Path, root: Path) -> Iterator[Recorded]:
     """The scores of a reproduced page. Which model a line is, the table's file says; a line it no longer has is ""."""
     models = {row.label: row.model for row in tables(root)[path.stem].rows}
+    source = f"{BOARDS}/reproduced/{path.name}{older(root).get(path.stem, '')}"
     for metric, head, ruler, body in BLOCK.findall(path.read_text(encoding="utf-8")):
         spans = [match.span() for match in re.finditer("-+", ruler)]
         tasks = [head[low:high].strip() for low, high in spans]
@@ -82,7 +92,6 @@ def of_page(path: Path, root: Path) -> Iterator[Recorded]:
             label, *cells = (line[low:high].strip() for low, high in spans)
             for task, text in zip(tasks[1:], cells, strict=True):
                 if _is_metric(metric) and (value := _value(text)) and not line.startswith(" "):
-                    source = f"{BOARDS}/reproduced/{path.name}"
                     yield Recorded(task, models.get(label, ""), label, metric, *value, source)
 
 

@@ -96,6 +96,12 @@ def test_a_reproduced_page(project: Path) -> None:
     ]
 
 
+def test_a_page_on_older_data_says_so(project: Path) -> None:
+    (project / "leaderboards" / "reproduced" / "older.toml").write_text('[ruleqa]\nversion = 3\npages = ["mine"]\n')
+    sources = {one.source for one in of_page(project / "leaderboards/reproduced/mine.txt", project)}
+    assert sources == {"leaderboards/reproduced/mine.txt (ruleqa data version 3)"}
+
+
 def test_the_tables_of_results() -> None:
     found = [(one.task, one.method, one.row, one.metric, one.value, one.interval) for one in of_results(RESULTS)]
     icl = "rulerag_icl, BM25"
@@ -116,7 +122,7 @@ def test_every_number_of_the_project_stands_in_its_source() -> None:
     assert len(scores) > 1500 and {"rule_vote", "crag_hybrid", "ircot"} < {one.method for one in scores}
     texts = {one.source: "" for one in scores}
     for source in texts:
-        file = ROOT / source.partition(":")[0]
+        file = ROOT / source.partition(":")[0].partition(" (")[0]
         texts[source] = file.read_text(encoding="utf-8") if file.is_file() else ""
     for one in scores:
         shares = one.source.startswith("RESULTS.md: Retrieval on the tasks")
