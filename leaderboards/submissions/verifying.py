@@ -110,8 +110,20 @@ def scored(submission: Submission, judge: BoardJudge | None = None) -> Verified:
 
 def _beside_fresh(original: TaskScores, fresh: TaskScores | None) -> TaskScores:
     """The task, with a flag if its scores are far above those of its twin with invented names."""
-    flag = memorised(original.scores, fresh.scores) if fresh else None
+    if fresh is None:
+        return original
+    from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
+
+    twins = answer_key(fresh.task).questions
+    same = {id for id, doc in answer_key(original.task).questions.items() if _asks(doc) == _asks(twins.get(id, {}))}
+    paired = {metric: {id: value for id, value in one.items() if id in same} for metric, one in original.scores.items()}
+    flag = memorised(paired, fresh.scores)
     return replace(original, flags=(*original.flags, flag)) if flag else original
+
+
+def _asks(doc: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a question and its twin have in common, whatever the names: ids alone may differ between builds."""
+    return doc.get("relation"), doc.get("time")
 
 
 def _same_data(sheet: QuestionSheet, submission: Submission) -> None:
