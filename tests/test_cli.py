@@ -93,7 +93,7 @@ def test_build_with_the_validation_facts(capsys: pytest.CaptureFixture[str], mir
         assert folder.parent == cache / "ruleqa_i"
         sizes[corpus] = pl.read_parquet(folder / "corpus.parquet").height
         assert json.loads((folder / "meta.json").read_text())["parameters"]["corpus"] == corpus
-    assert sizes == {"train": 63685, "train_valid": 77508}
+    assert sizes == {"train": 63684, "train_valid": 77507}  # one less than published: a fact whose subject is its object
 
 
 def test_build_over_a_corpus(capsys: pytest.CaptureFixture[str], mirror: Path | None, cache: Path) -> None:
