@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.plugin.task import RagTask
+from lm_eval_rag.harness.report.cluster_keys import Keys
 from lm_eval_rag.tasks.ruleqa.natural import NATURAL, worded
 from lm_eval_rag.tasks.ruleqa.specs import spec_of
 
@@ -25,7 +26,7 @@ class RuleQATask(RagTask):
     ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
 
-    clusters = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation
+    clusters: ClassVar[Keys] = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
@@ -62,7 +63,7 @@ class FewRelationsTask(RuleQATask):
     So intervals on these sets say nothing of other relations.
     """
 
-    clusters = (("subject",),)
+    clusters: ClassVar[Keys] = (("subject",),)
 
 
 def questions_of(corpus: str, chosen: str | None = None) -> Any:
