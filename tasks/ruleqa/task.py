@@ -26,7 +26,8 @@ class RuleQATask(RagTask):
     ``--metadata '{"dataset": "ORG/NAME@revision"}'``. The results file then has the commit.
     """
 
-    clusters: ClassVar[Keys] = (("subject",), ("relation",))  # the questions of a subject share documents; rules act by relation
+    # The questions of a subject share documents; rules act by relation.
+    clusters: ClassVar[Keys] = (("subject",), ("relation",))
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Fill ``self.dataset`` with the questions (test) and F_G (fewshot)."""
