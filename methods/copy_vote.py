@@ -21,12 +21,12 @@ def copy_vote(query: Query, *, k: Depth = 10) -> Plan[Answer]:
     Args:
         k: Documents retrieved.
     """
-    found = yield from retrieve(query.text, k)
-    if found and not any(passage.fact for passage in found):
+    documents = yield from retrieve(query.text, k)
+    if documents and not any(one.fact for one in documents):
         raise UserError(
             "copy_vote copies from facts, and no retrieved document states one (subject, relation, object). Take a "
             "task with facts, such as ruleqa_i, or documents with these three fields."
         )
-    votes = Counter(answer for _, answer, _ in facts_about(query.text, found))
+    votes = Counter(answer for _, answer, _ in facts_about(query.text, documents))
     best = max(votes, key=lambda name: votes[name], default="")  # the first of equals is the best ranked
-    return Answer(best, found, abstained=not best)
+    return Answer(best, documents, abstained=not best)

@@ -61,8 +61,8 @@ class FactsBackend:
     def _count(self, query: Query, ask: Facts) -> Served:
         began = perf_counter()
         stated = self._of(query).stated(ask.subject, ask.relation, ask.inverse)
-        given = (f"subject={ask.subject!r}", f"relation={ask.relation!r}", "inverse" if ask.inverse else "")
-        step = Step("Facts", ", ".join(filter(None, given)), _shown(stated), seconds=perf_counter() - began)
+        asked = (f"subject={ask.subject!r}", f"relation={ask.relation!r}", "inverse" if ask.inverse else "")
+        step = Step("Facts", ", ".join(filter(None, asked)), _shown(stated), seconds=perf_counter() - began)
         return Served(stated, step)
 
     def _of(self, query: Query) -> StatedFacts:
