@@ -48,6 +48,11 @@ ROWS = (
     Row("rulerag-icl-tiny", "RuleRAG-ICL, embedded", "rulerag_icl"),
     Row("rulerag-ft-tiny", "RuleRAG-FT, embedded", "rulerag_ft"),
     Row("rule-vote", "Rule vote, BM25", "rule_vote", parameters=None),
+    Row("mode-of-relation", "Mode of the relation", "mode_of_relation", parameters=None),
+    Row("mode-of-subject", "Mode of the subject", "mode_of_subject", parameters=None),
+    Row("last-object", "Last object", "last_object", parameters=None),
+    Row("link-vote", "Link vote", "link_vote", parameters=None),
+    Row("copy-vote", "Copy vote, BM25", "copy_vote", parameters=None),
 )  # fmt: skip
 
 

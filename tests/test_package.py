@@ -108,7 +108,8 @@ def test_sdist_holds_what_git_tracks(built: tuple[Path, Path]) -> None:
         packed = {name.removeprefix(root) for name in archive.getnames()}
     hidden = (".github", ".pre-commit-config.yaml")
     texts = ("CONTRIBUTING.md", "README.md", "RESULTS.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "SECURITY.md")
-    expected = tracked(*FOLDERS, "src", "scripts", "tests", "docs", "Makefile", "mkdocs.yml", *hidden, *texts)
+    others = ("src", "metrics", "scripts", "tests", "docs", "Makefile", "mkdocs.yml")
+    expected = tracked(*FOLDERS, *others, *hidden, *texts)
     assert packed - {"PKG-INFO", ".gitignore", "pyproject.toml", "lm_eval_rag.pth", "lm_eval_rag.start"} == expected
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.asks import classify as classify
     from lm_eval_rag.harness.core.asks import embed as embed
     from lm_eval_rag.harness.core.asks import examples as examples
+    from lm_eval_rag.harness.core.asks import facts as facts
     from lm_eval_rag.harness.core.asks import generate as generate
     from lm_eval_rag.harness.core.asks import has_graph as has_graph
     from lm_eval_rag.harness.core.asks import has_loglikelihood as has_loglikelihood
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.asks import pages as pages
     from lm_eval_rag.harness.core.asks import prepared as prepared
     from lm_eval_rag.harness.core.asks import rank as rank
+    from lm_eval_rag.harness.core.asks import recognise as recognise
     from lm_eval_rag.harness.core.asks import retrieve as retrieve
     from lm_eval_rag.harness.core.asks import sample as sample
     from lm_eval_rag.harness.core.asks import together as together
@@ -56,8 +58,9 @@ _WHERE = {  # module of this package -> its names that stand here, as above
     "_run": ("run",),
     "harness.common.errors": ("CallError", "UserError"),
     "harness.core.asks": (
-        "ask_system", "calculate", "classify", "embed", "examples", "generate", "has_graph", "has_loglikelihood",
-        "loglikelihood", "lookup", "match_rules", "pages", "prepared", "rank", "retrieve", "sample", "together",
+        "ask_system", "calculate", "classify", "embed", "examples", "facts", "generate", "has_graph",
+        "has_loglikelihood", "loglikelihood", "lookup", "match_rules", "pages", "prepared", "rank", "recognise",
+        "retrieve", "sample", "together",
     ),
     "harness.core.parameters": ("Depth", "Natural", "Positive"),
     "harness.core.prompts": ("Prompt",),
