@@ -359,11 +359,10 @@ def test_the_start_file_reads_nothing_until_lm_eval_is_imported() -> None:
     assert line.startswith("import ") and "\n" not in line  # what site runs
     rag = "sorted(name for name in sys.modules if 'rag' in name)"
     code = f"""
-import os, sys, time
+import os, sys
 before = set(sys.modules)
-began = time.perf_counter()
 exec({line!r})
-print((time.perf_counter() - began) * 1e3, {rag}, set(sys.modules) - before)
+print({rag}, set(sys.modules) - before)
 import json.tool, lm_eval_rag._autoload as autoload
 print(autoload.waiting(), autoload.installed())
 import lm_eval
@@ -373,8 +372,7 @@ print(autoload.installed(), sys.meta_path.count(autoload.HOOK))
         [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"], capture_output=True, text=True
     )
     first, second, third = said.stdout.splitlines()[:3]
-    milliseconds, _, modules = first.partition(" ")
-    assert float(milliseconds) < 1 and modules == "[] set()", said
+    assert first == "[] set()", said  # it imports nothing
     assert (second, third) == ("True False", "True 1"), said
     off = f"import sys; before = len(sys.meta_path); exec({line!r}); print(len(sys.meta_path) - before)"
     environment = {**os.environ, "LM_EVAL_RAG_AUTOLOAD": "0"}
