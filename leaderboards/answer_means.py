@@ -54,3 +54,28 @@ def _verdict(golds: Sequence[str], prediction: str, correct: float | None) -> Ve
     settled = settle(golds, prediction, crag=False)
     rule, share = ("judge", correct) if settled is None else (settled.rule, settled.correct)
     return Verdict(rule, share, kept=len(prediction), crag=False, judges=(JUDGE,))
+
+
+def metric_info(description: str, source: str, *, verdicts: bool = False) -> Any:
+    """What the library evaluate is told of a metric: predictions are texts, references a text or a list of texts.
+
+    Args:
+        source: Address of the paper that defines it.
+        verdicts: Whether it takes verdicts of a language model.
+    """
+    import datasets
+    import evaluate
+
+    text = datasets.Value("string")
+    inputs = "predictions: answers; references: the gold answers of each"
+    inputs += "; verdicts: see the card." if verdicts else "."
+    return evaluate.MetricInfo(
+        description=description,
+        citation=source,
+        inputs_description=inputs,
+        features=[
+            datasets.Features(predictions=text, references=datasets.Sequence(text)),
+            datasets.Features(predictions=text, references=text),
+        ],
+        reference_urls=[source],
+    )

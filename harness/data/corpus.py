@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,8 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus_files import is_corpus, read_examples, read_files, write_files, write_meta
-from lm_eval_rag.harness.data.paraphrases import paraphrased
+from lm_eval_rag.harness.data.fact_columns import relations_beside, spans
+from lm_eval_rag.harness.data.paraphrases import wordings_of
 from lm_eval_rag.harness.data.question_forms import read_forms
 from lm_eval_rag.harness.data.tables import encoded, one_chunk, values
 
@@ -262,42 +262,16 @@ class Corpus:
 
     @cached_property
     def _beside(self) -> dict[str, dict[str, int]]:
-        import polars as pl
-
-        facts = pl.DataFrame(pl.from_arrow(self.fact_table())).select("subject", "relation").drop_nulls()
-        facts = facts.with_columns(pl.all().cast(pl.String))
-        documents = dict(facts["relation"].value_counts().iter_rows())
-        pairs = facts.unique()
-        both = pairs.join(pairs, on="subject").select("relation", "relation_right").unique()
-        beside: dict[str, dict[str, int]] = {}
-        for one, other in both.iter_rows():
-            beside.setdefault(one, {})[other] = documents[other]
-        return beside
+        return relations_beside(self.fact_table())
 
     def wordings(self) -> dict[str, str]:
-        """Paraphrase of a relation in the documents -> the relation's name.
-
-        A paraphrase is the text between subject and object of a document that does not use the relation's name. If it
-        stands for several relations, the most frequent is taken; ties go to the first name in alphabetical order.
-        """
-        counts = Counter(
-            (text.partition(subject)[2].partition(object)[0].strip(), relation)
-            for text, subject, relation, object in paraphrased(self._columns, SLICE)
-        )
-        ranked = sorted(counts, key=lambda pair: (-counts[pair], pair[1]), reverse=True)
-        return {wording: relation for wording, relation in ranked if wording}
+        """Paraphrase of a relation in the documents -> the relation's name; see :func:`.paraphrases.wordings_of`."""
+        return wordings_of(self._columns, SLICE)
 
     @cached_property
     def _by_subject(self) -> tuple[dict[str, tuple[int, int]], Any]:
         """Start and end of each subject's rows in the list of rows sorted by subject, and that list."""
-        import numpy as np
-
-        subjects = encoded(self._columns["subject"])
-        names = subjects.dictionary.to_pylist()
-        codes = subjects.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-        ends = np.cumsum(np.bincount(codes, minlength=len(names) + 1)).tolist()
-        spans = zip([0, *ends], ends, strict=False)
-        return dict(zip(names, spans, strict=False)), np.argsort(codes, kind="stable")
+        return spans(self._columns["subject"])
 
     def _names(self, column: str) -> set[str]:
         return set(encoded(self._columns[column]).dictionary.to_pylist()) - {None}

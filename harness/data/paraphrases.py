@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,3 +29,17 @@ def paraphrased(columns: Mapping[str, Any], size: int) -> list[tuple[str, str, s
         documents += zip(*(column.take(rows).to_pylist() for column in (text, *fact)), strict=True)
     pa.default_memory_pool().release_unused()
     return documents
+
+
+def wordings_of(columns: Mapping[str, Any], size: int) -> dict[str, str]:
+    """Paraphrase of a relation -> the relation's name; arguments as in :func:`paraphrased`.
+
+    A paraphrase is the text between subject and object of a document that does not use the relation's name. If it
+    stands for several relations, the most frequent is taken; ties go to the first name in alphabetical order.
+    """
+    counts = Counter(
+        (text.partition(subject)[2].partition(object)[0].strip(), relation)
+        for text, subject, relation, object in paraphrased(columns, size)
+    )
+    ranked = sorted(counts, key=lambda pair: (-counts[pair], pair[1]), reverse=True)
+    return {wording: relation for wording, relation in ranked if wording}

@@ -102,7 +102,18 @@ class RunOf(Form):
     ]
 
 
-class Card(Form):
+class System(Form):
+    """What a submission and a claim say of the system."""
+
+    schema_version: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
+    name: Name
+    team: Name
+    method: Name
+    generator: Name | None = None
+    parameters: Annotated[int, Field(ge=0, le=10**14)] | None = None
+
+
+class Card(System):
     """``submission.json``.
 
     Args:
@@ -121,12 +132,6 @@ class Card(Form):
         tasks: Task -> what its predictions come from.
     """
 
-    schema_version: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
-    name: Name
-    team: Name
-    method: Name
-    generator: Name | None = None
-    parameters: Annotated[int, Field(ge=0, le=10**14)] | None = None
     revision: Name | None = None
     retriever: Name | None = None
     code: Address | None = None
@@ -137,7 +142,7 @@ class Card(Form):
     tasks: Annotated[dict[Task, RunOf], Field(min_length=1, max_length=TASKS)]
 
 
-class Claim(Form):
+class Claim(System):
     """``claim.json``: scores that somebody reports without predictions. They are shown apart and never ranked.
 
     Args:
@@ -145,12 +150,6 @@ class Claim(Form):
         scores: Task -> metric -> score, in the unit of the metric (shares in [0, 1]).
     """
 
-    schema_version: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
-    name: Name
-    team: Name
-    method: Name
-    generator: Name | None = None
-    parameters: Annotated[int, Field(ge=0, le=10**14)] | None = None
     source: Address
     scores: Annotated[
         dict[Task, Annotated[dict[Name, Annotated[float, Field(ge=-1e9, le=1e9)]], Field(min_length=1, max_length=64)]],

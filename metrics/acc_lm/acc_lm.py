@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import datasets
 import evaluate
 
-from lm_eval_rag.leaderboards.answer_means import mean_of
+from lm_eval_rag.leaderboards.answer_means import mean_of, metric_info
 
 SOURCE = "https://doi.org/10.20944/preprints202411.1648.v1"
 
@@ -17,17 +16,7 @@ class AccLm(evaluate.Metric):
     """``acc_lm`` of harness/scoring, for the library evaluate."""
 
     def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=__doc__ or "",
-            citation=SOURCE,
-            inputs_description="predictions: answers; references: the gold answers of each, verdicts: see the card.",
-            features=[
-                datasets.Features(predictions=text, references=datasets.Sequence(text)),
-                datasets.Features(predictions=text, references=text),
-            ],
-            reference_urls=[SOURCE],
-        )
+        return metric_info(__doc__ or "", SOURCE, verdicts=True)
 
     def _compute(
         self,

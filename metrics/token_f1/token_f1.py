@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import datasets
 import evaluate
 
-from lm_eval_rag.leaderboards.answer_means import mean_of
+from lm_eval_rag.leaderboards.answer_means import mean_of, metric_info
 
 SOURCE = "https://arxiv.org/abs/1606.05250"
 
@@ -17,17 +16,7 @@ class TokenF1(evaluate.Metric):
     """``token_f1`` of harness/scoring, for the library evaluate."""
 
     def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=__doc__ or "",
-            citation=SOURCE,
-            inputs_description="predictions: answers; references: the gold answers of each.",
-            features=[
-                datasets.Features(predictions=text, references=datasets.Sequence(text)),
-                datasets.Features(predictions=text, references=text),
-            ],
-            reference_urls=[SOURCE],
-        )
+        return metric_info(__doc__ or "", SOURCE)
 
     def _compute(self, predictions: Sequence[str], references: Sequence[str | Sequence[str]]) -> dict[str, Any]:
         return mean_of("token_f1", predictions, references)
