@@ -26,21 +26,24 @@ POOL = 50  # number of batches that are sorted by length together
 
 
 def fit_model(
-    settings: Settings, loaded: Loaded, rows: Sequence[Row], dev: Sequence[Row], outcome: Outcome
+    settings: Settings, loaded: Loaded, rows: Sequence[Sequence[Row]], dev: Sequence[Row], outcome: Outcome
 ) -> dict[str, Any]:
     """Train the model and return the measured results.
+
+    Args:
+        rows: The training rows of each epoch, equally many; a single list serves all epochs.
 
     Raises:
         UserError: The loss is not finite.
     """
     from datasets import Dataset
 
-    encoded = [loaded.encode(row) for row in rows]
+    encoded = [loaded.encode(row) for epoch in rows for row in epoch]
     evaluation = _dev_evaluation(settings, loaded, dev, outcome)
-    trainer = _trainer(settings)(
+    trainer = _trainer(settings, len(rows[0]))(
         model=loaded.model,
-        args=_arguments(settings, outcome, math.ceil(len(rows) / settings.preset.batch_size)),
-        train_dataset=Dataset.from_list(encoded),
+        args=_arguments(settings, outcome, math.ceil(len(rows[0]) / settings.preset.batch_size)),
+        train_dataset=Dataset.from_list(encoded),  # all epochs, of which the sampler takes one at a time
         processing_class=loaded.tokenizer,
         callbacks=[evaluation],
         optimizers=(
@@ -121,8 +124,8 @@ def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
     return PreciseAdamW()
 
 
-def _trainer(settings: Settings) -> Any:
-    """TRL's trainer with our order of rows and a check that the loss is finite."""
+def _trainer(settings: Settings, size: int) -> Any:
+    """TRL's trainer with our order of the ``size`` rows of an epoch and a check that the loss is finite."""
     from torch.utils.data import Sampler
     from trl import SFTTrainer
 
@@ -134,10 +137,12 @@ def _trainer(settings: Settings) -> Any:
             self.epoch = epoch
 
         def __len__(self) -> int:
-            return len(self.lengths)
+            return size
 
         def __iter__(self) -> Iterator[int]:
-            return iter(length_grouped(self.lengths, settings.preset.batch_size, (settings.seed << 16) + self.epoch))
+            first = self.epoch * size % len(self.lengths)
+            lengths, seed = self.lengths[first : first + size], (settings.seed << 16) + self.epoch
+            return (first + place for place in length_grouped(lengths, settings.preset.batch_size, seed))
 
     class Trainer(SFTTrainer):  # type: ignore[misc]
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:

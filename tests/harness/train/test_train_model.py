@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.prompts import Prompt, Template
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.train.generator_model import load
@@ -17,9 +18,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=False, eval_every=1)
-ROW = Row(
-    GeneratorQuestion("t", Query("q", "who visited ?"), ("Vale",)), "Question: who visited ?\nAnswer:", "Vale", 0, "v"
-)
+TEXT = "Question: who visited ?\nAnswer:"
+PARTS = Prompt(Template("v", "", "", "", "", "", "Question: {query}", "Answer:"), "who visited ?")
+ROW = Row(GeneratorQuestion("t", Query("q", "who visited ?"), ("Vale",)), TEXT, "Vale", 0, "v", True, PARTS)
 
 
 @pytest.fixture(scope="module")
