@@ -187,7 +187,8 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done,
 
     with monkeypatch.context() as patch:
         patch.setattr(Loaded, "answer", hang)
-        child = multiprocessing.get_context("fork").Process(target=train, args=(little_llama, out), kwargs={"names": "fresh"})
+        process = multiprocessing.get_context("fork").Process
+        child = process(target=train, args=(little_llama, out), kwargs={"names": "fresh"})
         child.start()
         end = time.monotonic() + 120
         while not list(out.glob("state/checkpoint-2/trainer_state.json")) and time.monotonic() < end:
