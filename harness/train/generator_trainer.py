@@ -7,12 +7,14 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
+from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.training_prompts import Row
@@ -147,6 +149,17 @@ def _trainer(settings: Settings, size: int) -> Any:
     class Trainer(SFTTrainer):  # type: ignore[misc]
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return Grouped([len(ids) for ids in self.train_dataset["input_ids"]])
+
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            """TRL's loss, without logits of prompt tokens: for a small model they cost as much as all of its layers."""
+            if "logits_to_keep" not in signature(self.accelerator.unwrap_model(model).forward).parameters:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            loss = answer_loss(model, inputs, num_items_in_batch)
+            if num_items_in_batch is None or not self.args.average_tokens_across_devices:
+                return loss
+            return loss * self.accelerator.num_processes  # the mean over devices divides by their number once more
 
         def training_step(self, *args: Any, **kwargs: Any) -> Any:
             loss = super().training_step(*args, **kwargs)
