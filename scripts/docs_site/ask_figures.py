@@ -46,7 +46,7 @@ RECORDS = (  # where a method asks for entities and relations
 )
 SHOWN = 14  # steps of a figure, at most
 CRAG = "crag"  # beginning of the names of methods whose questions come with pages
-ARGUMENTS = {"external": {"function": f"{__name__}:small_system"}}  # method -> arguments without which it does not run
+ARGUMENTS: dict[str, dict[str, Any]] = {"external": {"function": f"{__name__}:small_system"}}  # without it, no run
 README = Path(__file__).parents[2] / "README.md"
 EXAMPLE = re.compile(r"```python\n(from lm_eval_rag import Answer, .*?)```", re.DOTALL)  # README's method file
 NOTE = "What one question asks for, in a run with default parameters over a small world with a scripted model."
