@@ -50,7 +50,7 @@ ELSEWHERE = {  # what a command holds -> which test runs it, or why none does
 LONG = {  # what a command holds -> why it runs only with LM_EVAL_RAG_ALL_COMMANDS=1
     r"lm-eval-rag train|retriever_adapter=base|towers|runs/base|generators/rgft": "trains",
     r"--figures": "draws",
-    r"ruleqa_([iywfn]|f_hard)\b|--tasks ruleqa(_natural)? |crag_task|hotpotqa|rag_nq|open_domain": "reads files of others",
+    r"ruleqa_([iywfn]|f_hard)\b|--tasks ruleqa(_natural)? |crag_task|hotpotqa|rag_nq|open_domain": "upstream files",
     r"runs/rulerag_ft": "needs such a run",
     r"lm-eval-rag reproduce (?!.*--dry-run)": "takes minutes",
     r"crp_rag|crag_hybrid|search_agent|gen_pretrained=PATH_OR_HUB_ID,k=5": "makes hundreds of calls",
