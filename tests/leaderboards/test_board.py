@@ -307,7 +307,7 @@ def test_the_table_has_what_was_computed(entries):
 
 
 def test_answers_with_a_confidence_have_a_curve_and_others_a_point(write, tmp_path):
-    """The surer half of these answers is right in 66 of 90 cases, all of them in half; 20 of 200 questions are not answered."""
+    """The surer half of these answers is right in 66 of 90 cases, all of them in half; 20 are not answered."""
 
     def sure(id, doc):
         n = int(id[1:])
