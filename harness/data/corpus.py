@@ -155,6 +155,10 @@ class Corpus:
         texts: list[str] = self._columns["text"].to_pylist()
         return texts
 
+    def texts_of(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; unlike ``texts``, it keeps no text of the others in memory."""
+        return values(self._columns["text"], rows)
+
     @property
     def ids(self) -> Any:
         """The ids of all documents by row, as an Arrow array of texts."""
