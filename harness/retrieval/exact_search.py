@@ -10,6 +10,7 @@ however many vectors there are.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +105,7 @@ def _longest(tile: Any, start: int, vectors: Any) -> float:
         row = start + int(np.argmin(np.isfinite(squares)))
         place = vectors.place(row) if hasattr(vectors, "place") else f"row {row}"
         raise UserError(f"A vector holds NaN, infinity or huge numbers ({place}). Encode this corpus again.")
-    return longest**0.5
+    return math.sqrt(longest)
 
 
 def _possible(products: Any, worst: Any, margins: Any, k: int) -> tuple[Any, Any]:

@@ -76,7 +76,7 @@ def test_vectors_of_another_corpus_or_encoder_are_refused(little_bert: Path, tmp
     with pytest.raises(UserError, match="holds vectors of another tower"):
         make_retriever("dense", CORPUS, model=str(little_bert), index=index, pooling="cls")
     (made.folder / "00002.npy").unlink()
-    with pytest.raises(UserError, match="00002.npy is missing or damaged"):
+    with pytest.raises(UserError, match=r"00002\.npy is missing or damaged"):
         make_retriever("dense", CORPUS, model=str(little_bert), index=index)
 
 

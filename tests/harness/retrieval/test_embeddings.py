@@ -249,7 +249,7 @@ def test_a_full_disk_is_named_and_the_run_resumed(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(shard_file, "write_json", full)
     broken, rest = Counting(), Counting()
-    with pytest.raises(MachineError, match="the disk is full.*the next run resumes"):
+    with pytest.raises(MachineError, match=r"the disk is full.*the next run resumes"):
         stored(tmp_path, broken)
     monkeypatch.setattr(shard_file, "write_json", shards.write_json)
     assert np.array_equal(np.asarray(stored(tmp_path, rest)), vectors())

@@ -88,9 +88,7 @@ def test_a_vector_that_is_no_number_is_named(value: float, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("equal", [False, True])
-def test_memory_does_not_grow_with_the_corpus(
-    equal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_corpus(equal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if all vectors are equal: then no product leaves any out."""
     queries, peaks = normal(12, 1), []
     for rows in (1_000, 6_000):
