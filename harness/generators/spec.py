@@ -34,6 +34,7 @@ EMBEDDED = {  # name -> the folder of its checkpoint
     "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
     "tiny_steps": Path(__file__).parent / "reasoning_tiny",
 }
+NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a run with it measures only retrieval
 KEYS = {  # what needs a key, and the environment variable that holds it
     "openai-chat-completions": "OPENAI_API_KEY",
     "openai-completions": "OPENAI_API_KEY",
