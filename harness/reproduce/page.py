@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_eval_rag.harness.generators.spec import NO_GENERATOR
 from lm_eval_rag.harness.report.cluster_keys import clustering_text
 from lm_eval_rag.harness.report.mistakes import Counts, count
 from lm_eval_rag.harness.report.published import PublishedRow
@@ -14,10 +15,11 @@ from lm_eval_rag.harness.report.stats import Interval, interval
 from lm_eval_rag.harness.reproduce.claims import Tested, judge, line_scores
 from lm_eval_rag.harness.reproduce.figure_data import FigureData, figures_of
 from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
-from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results, clusters_of
+from lm_eval_rag.harness.reproduce.row_results import Result, Results, clusters_of
 from lm_eval_rag.harness.reproduce.running import Job, jobs, sampling_command
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.verdicts import RowVerdict, compared_of, row_verdict
+from lm_eval_rag.harness.scoring import RETRIEVAL_METRICS
 
 RUN, PARTLY_RUN, PUBLISHED_ONLY = "run", "partly run", "published only"
 
