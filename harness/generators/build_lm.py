@@ -10,7 +10,7 @@ from lm_eval_rag.harness.generators.prices import PRICES
 from lm_eval_rag.harness.generators.quantization import config, quantised, split
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 
-OURS = ("retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
+OURS = ("extractive", "retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
 SHOWN = 400  # characters of an error of a library
 COMPLETIONS = ("local-completions", "openai-completions")  # lm_eval's classes send token ids by default
 BUILDING = (TypeError, OSError, ValueError, ImportError, RuntimeError, AssertionError, KeyError)

@@ -35,6 +35,7 @@ EMBEDDED = {  # name -> the folder of its checkpoint
     "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
     "tiny_steps": Path(__file__).parent / "reasoning_tiny",
 }
+NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a run with it measures only retrieval
 KEYS = {  # what needs a key, and the environment variable that holds it
     "openai-chat-completions": "OPENAI_API_KEY",
     "openai-completions": "OPENAI_API_KEY",
@@ -108,6 +109,11 @@ class ModelSpec:
         return self.name == "vllm" and int(self.arguments.get("data_parallel_size", 1)) == 1
 
     @property
+    def extractive(self) -> bool:
+        """Whether a continuation must be a span of the prompt's documents (``gen_extractive``)."""
+        return self.arguments.get("extractive") is True
+
+    @property
     def width(self) -> int:
         """Prompts at once: requests (``gen_num_concurrent``, 8, to each server), else the batch size."""
         if self.is_api:
@@ -155,6 +161,7 @@ class ModelSpec:
                 "of your own give generator=local-chat-completions."
             )
         self._check_adapter()
+        self._check_extractive()
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         self.prices  # noqa: B018 - raises
@@ -182,6 +189,16 @@ class ModelSpec:
             raise UserError(
                 f"gen_peft is not used by generator={self.name}, whose model runs elsewhere: start the server with the "
                 "adapter, and name it with gen_model."
+            )
+
+    def _check_extractive(self) -> None:
+        given = self.arguments.get("extractive", False)
+        if not isinstance(given, bool):
+            raise UserError(f"gen_extractive={given!r} is not allowed: give True or False.")
+        if given and not self.is_hf:
+            raise UserError(
+                f"gen_extractive=True is not possible with generator={self.name}, which chooses its tokens by itself. "
+                "Give generator=hf or an embedded one, or leave it out."
             )
 
     def check_packages(self) -> None:

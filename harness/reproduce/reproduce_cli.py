@@ -26,7 +26,7 @@ from lm_eval_rag.harness.reproduce.page import make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
 from lm_eval_rag.harness.reproduce.row_results import Reader
-from lm_eval_rag.harness.reproduce.running import Runner, jobs
+from lm_eval_rag.harness.reproduce.running import Runner, jobs, sampling_command
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, merge, rows_of_share, write_note
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
@@ -57,7 +57,8 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     options = _parser(tables).parse_args(argv)
     table, numbers = find_table(options.table, tables), read_published(published)
     check_table(table, numbers)
-    everything = options.dry_run and not (options.only or options.without_training)  # also rows that do not run here
+    listed = options.dry_run or options.write_samples  # also rows that do not run here
+    everything = listed and not (options.only or options.without_training)
     rows = table.rows if everything else chosen(table, options.only, trained=not options.without_training)
     limit = None if options.limit is None else at_least("--limit", options.limit)
     out = options.out or Path("reproduced") / table.name
@@ -68,9 +69,12 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         return _end(table, numbers, runner, failed, clustered=not options.unclustered)
     every, rows = rows, rows_of_share(rows, share) if share else rows
     if options.dry_run:
-        sys.stdout.write("\n".join(_plan(rows, runner)) + "\n")
+        sys.stdout.write("\n".join(_plan(rows, runner, options)) + "\n")
         return 0
     output_folder(out)
+    if options.write_samples:
+        sys.stdout.write("".join(f"{path}\n" for path in runner.write_samples(rows)))
+        return 0
     failed = run_rows(rows, runner)
     if share:
         note = write_note(table, every, rows, share, runner, failed)
@@ -188,6 +192,8 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the commands of all rows, or of those of --only, and run nothing"
     )
+    samples = "write the files of sampled questions that the commands of --dry-run read, and run nothing"
+    parser.add_argument("--write-samples", action="store_true", help=samples)
     return parser
 
 
@@ -195,12 +201,18 @@ def _fits(row: Row, pattern: str) -> bool:
     return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
 
 
-def _plan(rows: Sequence[Row], runner: Runner) -> Iterable[str]:
+def _plan(rows: Sequence[Row], runner: Runner, options: argparse.Namespace) -> Iterable[str]:
+    """The commands, each line once: a checkpoint that several rows read is trained where it is first needed."""
+    printed: set[str] = set()
+    if any(job.sample for row in rows for job in jobs(row)):
+        yield "# the questions that are sampled"
+        yield sampling_command(options.table, runner.out, options.only)
     for row in rows:
         for job in jobs(row):
             state = "finished" if runner.finished(job) else f"needs {row.needs}" if row.needs else "to run"
             yield f"# {row.name}: {state}"
-            yield from job.commands(str(runner.out / "runs"))
+            yield from (line for line in job.commands(runner.out) if line not in printed)
+            printed.update(job.commands(runner.out))
 
 
 def _jsonable(value: Any) -> Any:

@@ -23,6 +23,7 @@ from lm_eval_rag.harness.train.generator_model import Loaded, load
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS, Settings
 from lm_eval_rag.harness.train.generator_trainer import fit_model
+from lm_eval_rag.harness.train.renamed_rows import renamed_rows
 from lm_eval_rag.harness.train.training_prompts import Row, build_rows, read_questions, split, taught
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,21 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
             f"No document of the {len(rows)} training prompts states a gold answer, so --unstated drop leaves none. "
             "Give --unstated keep or abstain, or another --retriever."
         )
-    return fit_model(settings, model, trained, dev, outcome)
+    return fit_model(settings, model, _by_epoch(settings, setup, trained, model), dev, outcome)
+
+
+def _by_epoch(settings: Settings, setup: Setup, rows: list[Row], model: Loaded) -> list[list[Row]]:
+    """The training rows of each epoch; one list if they are the same in all."""
+    if settings.names == "original":
+        return [rows]
+    options: dict[str, Any] = {"seed": settings.seed, "max_tokens": MAX_TOKENS, "limit": _limit(settings, setup)}
+    return [renamed_rows(rows, model.generator, epoch=epoch, **options) for epoch in range(settings.preset.epochs)]
+
+
+def _limit(settings: Settings, setup: Setup) -> int:
+    """Maximum number of tokens of a prompt."""
+    limit = settings.preset.sequence_length - MAX_TOKENS
+    return min(limit, setup.max_prompt_tokens or limit)
 
 
 def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Loaded) -> tuple[list[Row], list[Row], int]:
@@ -71,8 +86,7 @@ def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Load
         split(read_questions(task, corpus_id), rows=settings.rows, dev=settings.dev, seed=settings.seed)
         for task, corpus_id in corpora.items()
     ]
-    limit = settings.preset.sequence_length - MAX_TOKENS
-    limit = min(limit, setup.max_prompt_tokens or limit)
+    limit = _limit(settings, setup)
     n_questions, both = 0, []
     for by_task in zip(*splits, strict=True):
         questions = [question for part in by_task for question in part]

@@ -16,7 +16,7 @@ from lm_eval_rag.harness.core.parameters import defaults, preset_of
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY
 from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
 from lm_eval_rag.harness.train.generator import train_generator
-from lm_eval_rag.harness.train.generator_settings import Settings
+from lm_eval_rag.harness.train.generator_settings import NAMES, Settings
 from lm_eval_rag.harness.train.presets import PRESETS, Preset
 from lm_eval_rag.harness.train.training_prompts import UNSTATED
 
@@ -39,6 +39,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--dev", type=int, default=200, help="held-out questions per task, to select the checkpoint (default: 200)")
     unstated = "training prompts whose documents do not state the answer: keep, drop or abstain (default: keep)"
     add("--unstated", choices=UNSTATED, default="keep", help=unstated)
+    names = (
+        "names of the entities in training prompts: original, or fresh (invented in half of them, others each epoch)"
+    )
+    add("--names", choices=NAMES, default="original", help=f"{names} (default: original)")
     add("--lora", action="store_true", default=None, help="train a LoRA adapter")
     add("--full", action="store_false", dest="lora", help="train all weights")
     add("--four-bit", action=BooleanOptionalAction, default=None, help="load the base model in 4 bits")
@@ -95,6 +99,7 @@ def read_settings(args: Namespace) -> Settings:
         device=args.device,
         seed=args.seed,
         unstated=args.unstated,
+        names=args.names,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import UNSTATED, Unstated
 
+Names = Literal["original", "fresh"]
+NAMES: tuple[str, ...] = get_args(Names)
 MAX_TOKENS = 32  # limit of an answer, as in the tasks of RuleQA
 
 
@@ -28,6 +30,8 @@ class Settings:
         seed: Seed of the split, the adapter, dropout and the order of the rows.
         unstated: What becomes of training prompts whose documents do not state the answer: ``keep`` (as the paper),
             ``drop``, or ``abstain``, which teaches "I don't know". Dev prompts are all kept.
+        names: ``original``, or ``fresh``: in each epoch half of the training prompts, drawn anew, have other, invented
+            names of entities. Dev prompts keep their names.
     """
 
     base: str
@@ -40,6 +44,7 @@ class Settings:
     device: str | None = None
     seed: int = 0
     unstated: Unstated = "keep"
+    names: Names = "original"
 
     def check(self) -> None:
         """Raise a UserError for a number out of range."""
@@ -52,5 +57,7 @@ class Settings:
             raise UserError("A base model in 4 bits is frozen, so --four-bit excludes --full. Give --lora.")
         if self.unstated not in UNSTATED:
             raise unknown("unstated", self.unstated, UNSTATED)
+        if self.names not in NAMES:
+            raise unknown("names", self.names, NAMES)
         if not self.preset.learning_rate > 0:
             raise UserError(f"learning_rate={self.preset.learning_rate} is not allowed. Give a number above 0.")

@@ -7,12 +7,14 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
+from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.training_prompts import Row
@@ -26,21 +28,24 @@ POOL = 50  # number of batches that are sorted by length together
 
 
 def fit_model(
-    settings: Settings, loaded: Loaded, rows: Sequence[Row], dev: Sequence[Row], outcome: Outcome
+    settings: Settings, loaded: Loaded, rows: Sequence[Sequence[Row]], dev: Sequence[Row], outcome: Outcome
 ) -> dict[str, Any]:
     """Train the model and return the measured results.
+
+    Args:
+        rows: The training rows of each epoch, equally many; a single list serves all epochs.
 
     Raises:
         UserError: The loss is not finite.
     """
     from datasets import Dataset
 
-    encoded = [loaded.encode(row) for row in rows]
+    encoded = [loaded.encode(row) for epoch in rows for row in epoch]
     evaluation = _dev_evaluation(settings, loaded, dev, outcome)
-    trainer = _trainer(settings)(
+    trainer = _trainer(settings, len(rows[0]))(
         model=loaded.model,
-        args=_arguments(settings, outcome, math.ceil(len(rows) / settings.preset.batch_size)),
-        train_dataset=Dataset.from_list(encoded),
+        args=_arguments(settings, outcome, math.ceil(len(rows[0]) / settings.preset.batch_size)),
+        train_dataset=Dataset.from_list(encoded),  # all epochs, of which the sampler takes one at a time
         processing_class=loaded.tokenizer,
         callbacks=[evaluation],
         optimizers=(
@@ -121,8 +126,8 @@ def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
     return PreciseAdamW()
 
 
-def _trainer(settings: Settings) -> Any:
-    """TRL's trainer with our order of rows and a check that the loss is finite."""
+def _trainer(settings: Settings, size: int) -> Any:
+    """TRL's trainer with our order of the ``size`` rows of an epoch and a check that the loss is finite."""
     from torch.utils.data import Sampler
     from trl import SFTTrainer
 
@@ -134,14 +139,27 @@ def _trainer(settings: Settings) -> Any:
             self.epoch = epoch
 
         def __len__(self) -> int:
-            return len(self.lengths)
+            return size
 
         def __iter__(self) -> Iterator[int]:
-            return iter(length_grouped(self.lengths, settings.preset.batch_size, (settings.seed << 16) + self.epoch))
+            first = self.epoch * size % len(self.lengths)
+            lengths, seed = self.lengths[first : first + size], (settings.seed << 16) + self.epoch
+            return (first + place for place in length_grouped(lengths, settings.preset.batch_size, seed))
 
     class Trainer(SFTTrainer):  # type: ignore[misc]
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return Grouped([len(ids) for ids in self.train_dataset["input_ids"]])
+
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            """TRL's loss, without logits of prompt tokens: for a small model they cost as much as all of its layers."""
+            if "logits_to_keep" not in signature(self.accelerator.unwrap_model(model).forward).parameters:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            loss = answer_loss(model, inputs, num_items_in_batch)
+            if num_items_in_batch is None or not self.args.average_tokens_across_devices:
+                return loss
+            return loss * self.accelerator.num_processes  # the mean over devices divides by their number once more
 
         def training_step(self, *args: Any, **kwargs: Any) -> Any:
             loss = super().training_step(*args, **kwargs)

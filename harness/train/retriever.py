@@ -6,6 +6,7 @@ The document tower is frozen. The result is a folder for the retriever's ``adapt
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -42,7 +43,10 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     """
     settings.check()
     need("Training a retriever", "train", "torch", "accelerate")
-    _check_folder(out, settings, list(corpora.values()))
+    finished = _finished(out, settings, list(corpora.values()))
+    if finished:
+        log.info("%s is already finished.", out)
+        return finished
     began = time.monotonic()
     opened = {task: open_corpus(corpus_id) for task, corpus_id in corpora.items()}
     divided = [
@@ -90,11 +94,23 @@ def _hard(settings: Settings, corpus: Any, group: Sequence[Any]) -> list[list[in
     return hard_negatives(corpus, group) if settings.hard else [[] for _ in group]
 
 
-def _check_folder(out: Path, settings: Settings, corpora: list[str]) -> None:
+def _finished(out: Path, settings: Settings, corpora: list[str]) -> dict[str, Any] | None:
+    """The results of a finished run with the same settings and data; None where nothing is finished.
+
+    Raises:
+        UserError: The folder is a file, or contains another checkpoint.
+    """
     if out.is_file():
         raise UserError(f"--out {out} is a file. Give a folder.")
-    if read_note(out):
-        raise UserError(f"{out} contains a finished checkpoint. Give another --out, or delete it to train again.")
+    note = read_note(out)
+    if note is None:
+        return None
+    if note.settings == json.loads(json.dumps(asdict(settings))) and list(note.corpora) == corpora:
+        return dict(note.results)
+    raise UserError(
+        f"{out} contains a finished checkpoint of other settings or data. Give another --out, or delete it to train "
+        "again."
+    )
 
 
 def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, Any]) -> Note:

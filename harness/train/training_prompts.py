@@ -52,6 +52,7 @@ class Row:
         stated: Whether a document in the prompt states it.
         dropped: Number of documents that did not fit.
         version: Version of the prompt's wording.
+        parts: The prompt before it was rendered.
     """
 
     question: GeneratorQuestion
@@ -59,7 +60,8 @@ class Row:
     answer: str
     dropped: int
     version: str
-    stated: bool = True
+    stated: bool
+    parts: Prompt
 
 
 @dataclass(slots=True)
@@ -170,6 +172,7 @@ def build_rows(
                 fitted.dropped,
                 prompt.template.version,
                 answer is not None,
+                prompt,
             )
         )
     return rows

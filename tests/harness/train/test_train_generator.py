@@ -30,7 +30,8 @@ PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=Fal
 
 
 def settings_of(base, **changes):
-    options = {key: changes.pop(key) for key in ("rows", "dev", "seed", "mode", "dtype", "unstated") if key in changes}
+    own = ("rows", "dev", "seed", "mode", "dtype", "unstated", "names")
+    options = {key: changes.pop(key) for key in own if key in changes}
     given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
     return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
 
@@ -49,9 +50,9 @@ def weights(folder):
 
 @pytest.fixture(scope="module")
 def done(little_llama, tmp_path_factory):
-    """A finished run in full."""
+    """A finished run in full, whose rows have other names in the second epoch."""
     out = tmp_path_factory.mktemp("done") / "run"
-    return out, train(little_llama, out)
+    return out, train(little_llama, out, names="fresh")
 
 
 # --- what is learnt
@@ -61,6 +62,23 @@ def test_it_learns_its_rows_by_heart(little_llama, tmp_path):
     train(little_llama, tmp_path / "run", epochs=20, eval_every=20, rows=4, learning_rate=0.02)
     losses = [row["loss"] for row in json.loads((tmp_path / "run" / "curves.json").read_text()) if "loss" in row]
     assert len(losses) == 20 and losses[-1] < 0.75 * losses[0]
+
+
+@pytest.mark.parametrize("names", ["original", "fresh"])
+def test_each_epoch_has_every_row_once_and_other_names_if_asked(little_llama, tmp_path, monkeypatch, names):
+    from trl import SFTTrainer
+
+    batches, step = [], SFTTrainer.training_step
+
+    def training_step(self, model, inputs, *rest):
+        batches.append([tuple(ids.tolist()) for ids in inputs["input_ids"]])
+        return step(self, model, inputs, *rest)
+
+    monkeypatch.setattr(SFTTrainer, "training_step", training_step)
+    train(little_llama, tmp_path / "run", names=names)
+    first, second = {*batches[0], *batches[1]}, {*batches[2], *batches[3]}
+    assert len(batches) == 4 and len(first) == len(second) == 8
+    assert (first == second) is (names == "original")
 
 
 # --- what stays
@@ -102,9 +120,9 @@ def test_the_picture_of_the_curves(done):
 def test_a_finished_run_is_not_repeated_and_another_is_refused(done, little_llama, monkeypatch):
     out, results = done
     with pytest.raises(UserError, match=r"contains a run with other settings \(seed\).*another --out"):
-        train(little_llama, out, seed=1)
+        train(little_llama, out, seed=1, names="fresh")
     monkeypatch.setattr(generator_model, "_base", None)  # not even loaded
-    assert train(little_llama, out) == results
+    assert train(little_llama, out, names="fresh") == results
 
 
 def test_a_folder_of_somebody_else_is_refused(little_llama, tmp_path):
@@ -169,7 +187,8 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done,
 
     with monkeypatch.context() as patch:
         patch.setattr(Loaded, "answer", hang)
-        child = multiprocessing.get_context("fork").Process(target=train, args=(little_llama, out))
+        process = multiprocessing.get_context("fork").Process
+        child = process(target=train, args=(little_llama, out), kwargs={"names": "fresh"})
         child.start()
         end = time.monotonic() + 120
         while not list(out.glob("state/checkpoint-2/trainer_state.json")) and time.monotonic() < end:
@@ -178,7 +197,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done,
         child.join()
     torn = out / "state" / "checkpoint-9"
     torn.mkdir()
-    results = train(little_llama, out)
+    results = train(little_llama, out, names="fresh")
     assert not torn.exists() and results["finished"] and results["rows"] == 8
     curve = json.loads((out / "curves.json").read_text())
     assert [row["epoch"] for row in curve if "dev_em" in row] == [0, 1, 2]  # the first two from before the kill
@@ -213,6 +232,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
         ({"epochs": 0}, "epochs=0 is not allowed"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not allowed"),
         ({"unstated": "skip"}, "skip"),
+        ({"names": "new"}, "new"),
         ({"four_bit": True}, "Give --lora"),
     ],
 )

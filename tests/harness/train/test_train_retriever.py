@@ -219,8 +219,12 @@ def test_command_line(corpora: dict[str, str], tmp_path: Path, capsys: pytest.Ca
     assert train_main([*given, "--seed", "0"], build=build) == 0
     assert asked == ["made"] and "dev recall@10" in capsys.readouterr().out
     assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UserError, match="finished checkpoint"):
-        train_main(given, build=build)
+    when = (tmp_path / "out" / "rulerag.json").stat().st_mtime_ns
+    assert train_main(given, build=build) == 0  # finished, with the same settings
+    assert (tmp_path / "out" / "rulerag.json").stat().st_mtime_ns == when
+    assert "dev recall@10" in capsys.readouterr().out
+    with pytest.raises(UserError, match="finished checkpoint of other settings"):
+        train_main([*given, "--seed", "1"], build=build)
 
 
 @pytest.mark.parametrize(
