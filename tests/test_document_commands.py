@@ -25,7 +25,7 @@ NOT_RUN = {  # what a command holds -> why it is not run here; each reason holds
     r"ORG/NAME": "needs the Hub; tests/harness/hub has a double of it",
     r"lm-eval-rag train .*ruleqa_demo|retriever_adapter=base": "trains; tests/harness/train",
     r"--figures": "draws for seconds; tests/harness/report",
-    r"ruleqa_[iywfn]\b|ruleqa_f_hard|--tasks ruleqa(_natural)? |crag_task|hotpotqa|rag_nq|open_domain": "needs data of others",
+    r"ruleqa_([iywfn]|natural|f_hard)\b|--tasks ruleqa |crag_task|hotpotqa|rag_nq|open_domain": "needs data of others",
     r"runs/rulerag_ft|runs/llama|runs/base|towers|generators/rgft": "needs a run or a model of such a command",
     r"lm-eval-rag reproduce (?!.*--dry-run)": "minutes; tests/harness/reproduce runs tables",
     r"lm-eval-rag demo": "tests/test_demo.py runs it",
