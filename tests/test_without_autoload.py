@@ -8,17 +8,19 @@ from pathlib import Path
 
 from lm_eval_rag._register import MODELS, tasks_folder
 
-WITHOUT_LM_EVALS_OWN = """
+QUICK = """
 import lm_eval.tasks.manager as manager
 from lm_eval.tasks._index import TaskIndex
 find = TaskIndex._iter_yaml_files  # lm_eval's own 14,000 files take 10 s and are of no interest here
 own = manager.Path(manager.__file__).parent
 TaskIndex._iter_yaml_files = staticmethod(lambda root: [] if root == own else find(root))
+import lm_eval.evaluator
+lm_eval.evaluator.add_env_info = lambda results: None  # loads torch and asks pip, for seconds
 """
 COMMAND = f"""
 import lm_eval_rag._autoload as autoload
 autoload.install()
-{WITHOUT_LM_EVALS_OWN}
+{QUICK}
 from lm_eval.__main__ import cli_evaluate
 cli_evaluate()
 """
@@ -28,7 +30,7 @@ autoload.install()
 lm_eval_rag.register()
 lm_eval_rag.register()
 import lm_eval
-{WITHOUT_LM_EVALS_OWN}
+{QUICK}
 from lm_eval.api.registry import get_model, model_registry
 results = lm_eval.simple_evaluate(model="rule_vote", model_args="journal=off", tasks=["ruleqa_demo"], limit=3)
 lm_eval_rag.register()

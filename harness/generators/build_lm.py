@@ -36,7 +36,8 @@ def build(spec: ModelSpec) -> Any:
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
     if spec.is_api:  # its threads and its retries are ours, see LMGenerator
         text = {"tokenized_requests": False} if spec.name in COMPLETIONS else {}  # ids are refused by many servers
-        arguments = {**text, **arguments, "num_concurrent": 1, "max_retries": 1}
+        first = {"base_url": spec.urls[0]} if spec.urls else {}  # it has one address; `Server` has all
+        arguments = {**text, **arguments, **first, "num_concurrent": 1, "max_retries": 1}
         extra = {}
     quantization = config(bits, arguments.get("dtype")) if bits else None
     try:

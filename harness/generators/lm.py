@@ -139,6 +139,7 @@ class LMGenerator:
             tpm=spec.arguments.get("tpm"),
             first=self._first,
             ids=spec.arguments.get("tokenized_requests") is not False,
+            urls=spec.urls,
         )
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:

@@ -25,6 +25,7 @@ from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
+from lm_eval_rag.harness.generators.fleet import addresses
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
@@ -114,10 +115,15 @@ class ModelSpec:
 
     @property
     def width(self) -> int:
-        """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
+        """Prompts at once: requests (``gen_num_concurrent``, 8, to each server), else the batch size."""
         if self.is_api:
-            return int(self.arguments.get("num_concurrent", 8))
+            return int(self.arguments.get("num_concurrent", 8)) * max(1, len(self.urls))
         return self.batch_size if isinstance(self.batch_size, int) else 32
+
+    @cached_property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of ``gen_base_url=``: of one server or of several; () where it is not given."""
+        return addresses(self.arguments.get("base_url"))
 
     @property
     def tries(self) -> int:
@@ -164,7 +170,8 @@ class ModelSpec:
 
         if self.name not in (*EMBEDDED, *model_registry.keys()):
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
-        _check_url(self.name, self.arguments.get("base_url"))
+        for url in self.urls or (None,):
+            _check_url(self.name, url)
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
             raise UserError(
                 f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
@@ -254,8 +261,13 @@ class ModelSpec:
 
     @cached_property
     def identity(self) -> list[Any]:
-        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once."""
+        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once.
+
+        The addresses of several servers are no part of it: a run that was interrupted may go on with others.
+        """
         arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
+        if len(self.urls) > 1:
+            arguments["base_url"] = "several servers"
         folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []
         folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
         return [self.name, arguments, [_content(folder) for folder in folders]]

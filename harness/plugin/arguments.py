@@ -125,6 +125,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
             file that is missing.
     """
     check_method(method)
+    given = _joined(given)
     _check_texts(given)
     given = {**_local(given), **given}
     given = {**preset_of(method, given), **given}
@@ -165,6 +166,16 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         perplexity=_yes_or_no("perplexity", rest.get("perplexity", False)),
         prepare_max_calls=rest.get("prepare_max_calls"),
     )
+
+
+def _joined(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``gen_base_url=URL,URL`` whole again: lm_eval's reader of texts splits at commas."""
+    urls = [key for key, value in given.items() if key.startswith(("http://", "https://")) and value in ("", None)]
+    rest = {key: value for key, value in given.items() if key not in urls}
+    if urls and isinstance(rest.get("gen_base_url"), str):
+        rest["gen_base_url"] = ",".join([rest["gen_base_url"], *urls])
+        return rest
+    return dict(given)
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:

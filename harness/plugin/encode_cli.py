@@ -73,8 +73,9 @@ def _encode(corpus: Corpus, options: dict[str, Any], share: tuple[int, int]) -> 
     with storing(retriever.folder, RESUMED):
         vectors: Shards | None = retriever.encode_share(share)
     if vectors is None:
-        number, of = share
-        return f"{corpus.id}: share {number} of {of} is finished, other shards are missing: {retriever.folder}\n"
+        return (
+            f"{corpus.id}: share {share[0]} of {share[1]} is finished, other shards are missing: {retriever.folder}\n"
+        )
     verify(vectors)
     rows, dimensions = vectors.shape
     return (

@@ -81,9 +81,11 @@ def best_rows(vectors: Any, queries: Any, k: int) -> list[Ranking]:
     count = len(vectors)
     best = Best.of_none(len(queries), min(k, count), count)
     lengths = np.sqrt(np.einsum("qd,qd->q", queries, queries, dtype=np.float64))
+    buffer = np.empty((min(TILE, count), queries.shape[1]), np.float32)  # new memory for each tile takes longer
     for start in range(0, count, TILE):
         stored = vectors[start : start + TILE]
-        tile = np.ascontiguousarray(stored, np.float32)
+        tile = buffer[: len(stored)]
+        np.copyto(tile, stored, casting="same_kind")
         longest = _longest(tile, start, vectors)
         exact = stored if stored.dtype == np.float64 else tile
         for at in range(0, len(queries), GROUP):
@@ -123,7 +125,7 @@ def _possible(products: Any, worst: Any, margins: Any, k: int) -> tuple[Any, Any
     if len(crowded) and k < products.shape[1]:
         of_tile = np.partition(products[crowded], -k, axis=1)[:, -k]
         mask[crowded] = products[crowded] >= np.maximum(limits[crowded], of_tile - margins[crowded])[:, None]
-    places, columns = np.nonzero(mask)
+    places, columns = np.divmod(np.flatnonzero(mask), products.shape[1])  # much faster than nonzero in two dimensions
     return places, columns
 
 
@@ -132,7 +134,7 @@ def _take_in(best: Best, queries: Any, tile: Any, places: Any, columns: Any, sta
     step = max(1, EXACT_BYTES // (16 * tile.shape[1]))
     for at in range(0, len(places), step):
         of, column = places[at : at + step], columns[at : at + step]
-        products = np.einsum("nd,nd->n", tile[column].astype(np.float64), queries[of].astype(np.float64))
+        products = np.einsum("nd,nd->n", tile[column], queries[of], dtype=np.float64)
         scores = products.astype(np.float32)  # so that equal vectors have equal scores
         better = scores > best.scores[of, -1]  # rows come in order, so a later row loses a tie
         if better.any():

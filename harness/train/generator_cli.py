@@ -39,7 +39,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--dev", type=int, default=200, help="held-out questions per task, to select the checkpoint (default: 200)")
     unstated = "training prompts whose documents do not state the answer: keep, drop or abstain (default: keep)"
     add("--unstated", choices=UNSTATED, default="keep", help=unstated)
-    names = "names of the entities in training prompts: original, or fresh (invented, others in each epoch)"
+    names = (
+        "names of the entities in training prompts: original, or fresh (invented in half of them, others each epoch)"
+    )
     add("--names", choices=NAMES, default="original", help=f"{names} (default: original)")
     add("--lora", action="store_true", default=None, help="train a LoRA adapter")
     add("--full", action="store_false", dest="lora", help="train all weights")

@@ -34,8 +34,8 @@ class Settings:
         seed: Seed of the split, the adapter, dropout and the order of the rows.
         unstated: What becomes of training prompts whose documents do not state the answer: ``keep`` (as the paper),
             ``drop``, or ``abstain``, which teaches "I don't know". Dev prompts are all kept.
-        names: ``original``, or ``fresh``: each epoch gives the entities of each training prompt other, invented names.
-            Dev prompts keep their names.
+        names: ``original``, or ``fresh``: in each epoch half of the training prompts, drawn anew, have other, invented
+            names of entities. Dev prompts keep their names.
         patience: End after so many evaluations without a better dev EM; None runs all epochs, as the paper.
         max_steps: End after so many steps, for a trial; None runs all epochs.
         trust_remote_code: Whether the base model may bring code of its own.

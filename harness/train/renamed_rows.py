@@ -1,11 +1,14 @@
 """Training rows whose entities have other, invented names in every epoch, so that a model learns to read, not to know.
 
 A generator that is tuned on the names of a graph answers from memory and garbles names it has not seen. With new names
-in each epoch the answer can only be copied from a document. Relations and rules keep their words.
+in each epoch the answer can only be copied from a document. Relations and rules keep their words. Half of the rows keep
+their names: tuned on invented names alone, the embedded generator forgot real ones (dev EM 28.6 before, 8.8 after 279
+steps).
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +21,13 @@ from lm_eval_rag.harness.generators.base import Generator
 from lm_eval_rag.harness.generators.fit import fit
 from lm_eval_rag.harness.train.training_prompts import Row, stated_answer
 
+SHARE = 0.5  # of the rows of an epoch
+
 
 def renamed_rows(
     rows: Sequence[Row], generator: Generator, *, epoch: int, seed: int, max_tokens: int, limit: int | None
 ) -> list[Row]:
-    """The rows with the invented names of one epoch.
+    """The rows of one epoch: about half, drawn anew in each, have invented names.
 
     A row stays as it is if its prompt does not fit with the invented names, which are longer in tokens, or no longer
     states the answer because documents were dropped.
@@ -35,7 +40,11 @@ def renamed_rows(
     Raises:
         UserError: A document is not a fact, so that its entities are not known.
     """
-    return [_renamed(row, generator, f"{seed} {epoch} {place}", max_tokens, limit) for place, row in enumerate(rows)]
+    drawn = random.Random(f"{seed} {epoch}")
+    return [
+        _renamed(row, generator, f"{seed} {epoch} {place}", max_tokens, limit) if drawn.random() < SHARE else row
+        for place, row in enumerate(rows)
+    ]
 
 
 def _renamed(row: Row, generator: Generator, seed: str, max_tokens: int, limit: int | None) -> Row:

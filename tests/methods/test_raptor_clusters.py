@@ -160,8 +160,13 @@ def test_what_does_not_get_smaller_is_halved_until_it_fits():
 
 
 def test_umap_keeps_groups_apart_and_repeats_itself(monkeypatch):
-    """UMAP itself, on the fewest nodes that it is asked for and on two groups of 20."""
-    pytest.importorskip("umap", reason="needs the extra raptor")
+    """UMAP itself, on the fewest nodes that it is asked for and on two groups of 20.
+
+    Three of its functions run as the Python that they are written in: numba would compile them for 20 seconds.
+    """
+    umap_ = pytest.importorskip("umap.umap_", reason="needs the extra raptor")
+    for name in ("smooth_knn_dist", "fast_knn_indices", "compute_membership_strengths"):
+        monkeypatch.setattr(umap_, name, getattr(umap_, name).py_func)
     monkeypatch.setattr(clusters, "reduced", reduced)
     random = np.random.default_rng(0)
     few = random.normal(size=(12, 16)).astype(np.float32)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from lm_eval_rag.tasks.ruleqa.build import VERSION, build
+from lm_eval_rag.tasks.ruleqa.natural import build_natural
 from lm_eval_rag.tasks.ruleqa.task import FewRelationsTask, RuleQATask
 
 FOLDER = Path(str(files("lm_eval_rag.tasks.ruleqa")))
@@ -22,6 +23,7 @@ NAMES = {
     *(f"ruleqa_{letter}_hard" for letter in "ifn"),
     "ruleqa_n_dense",
 }
+SIZES = {"ruleqa_i": 1559, "ruleqa_i_hard": 1799, "ruleqa_n_fresh": 815, "ruleqa_i_natural": 1559}
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +52,11 @@ def test_yaml_says_only_its_name(name: str) -> None:
 def loaded(mirror: Path | None, cache: Path, once: Callable[..., Any], manager: Any) -> dict[str, Any]:
     for name in ("ruleqa_i", "ruleqa_n_fresh"):
         once(name, partial(build, name))
-    return dict(manager.load(["ruleqa_i", "ruleqa_i_hard", "ruleqa_n_fresh"])["tasks"])
+    once("ruleqa_i_natural", partial(build_natural, "ruleqa_i_natural"))
+    return dict(manager.load(list(SIZES))["tasks"])
 
 
-@pytest.mark.parametrize(("name", "size"), [("ruleqa_i", 1559), ("ruleqa_i_hard", 1799), ("ruleqa_n_fresh", 815)])
+@pytest.mark.parametrize(("name", "size"), SIZES.items())
 def test_documents(name: str, size: int, loaded: dict[str, Any], cache: Path) -> None:
     task = loaded[name]
     docs = list(task.test_docs())

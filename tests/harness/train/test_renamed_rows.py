@@ -36,6 +36,11 @@ def rows():
     return build_rows(setup.bound(), setup.corpora, questions, Words(), max_tokens=8)
 
 
+@pytest.fixture(autouse=True)
+def all_rows(monkeypatch):
+    monkeypatch.setattr("lm_eval_rag.harness.train.renamed_rows.SHARE", 1.0)
+
+
 def renamed(rows, epoch=0, seed=0, generator=None):
     return renamed_rows(rows, generator or Words(), epoch=epoch, seed=seed, max_tokens=8, limit=None)
 
@@ -84,6 +89,12 @@ def test_names_depend_on_epoch_row_and_seed_alone(rows):
     first = [row.prompt for row in renamed(rows)]
     assert first == [row.prompt for row in renamed(rows)]
     assert len({*first, *(row.prompt for row in [*renamed(rows, epoch=1), *renamed(rows, seed=1)])}) == 3 * len(first)
+
+
+def test_half_of_the_rows_keep_their_names_others_in_each_epoch(rows, monkeypatch):
+    monkeypatch.setattr("lm_eval_rag.harness.train.renamed_rows.SHARE", 0.5)
+    kept = [[old is new for old, new in zip(rows, renamed(rows, epoch=epoch), strict=True)] for epoch in range(8)]
+    assert 0.4 < sum(map(sum, kept)) / (8 * len(rows)) < 0.6 and len(set(map(tuple, kept))) == 8
 
 
 def test_a_relation_that_holds_a_name_keeps_its_words(rows):
