@@ -229,6 +229,8 @@ def _omitted(method: Callable[..., Any], own: Mapping[str, Any], spec: ModelSpec
     """A generator that was tuned without rules (SSFT) is given none, unless the user says otherwise."""
     if spec.note is None or spec.note.mode != "ssft" or "n_rules" not in defaults(method):
         return {}
+    if own.get("guide") == "retrieval":  # its prompt has no rule
+        return {}
     if own.get("n_rules", 0):
         log.warning("The generator was tuned without rules (ssft); n_rules=%s gives it some.", own["n_rules"])
     return {} if "n_rules" in own else {"n_rules": 0}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +45,20 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
     """
     settings.check()
     need("Training a generator", "train", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    recorded = {**asdict(settings), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
+    recorded = {**settings.recorded(), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
     recorded["retriever"] = [setup.corpora.retriever, dict(setup.corpora.options)]
     outcome = Outcome(out, settings.mode, recorded)
     if outcome.finished:
         log.info("%s is already finished.", out)
         return outcome.finished
-    model = load(settings.base, settings.preset, dtype=settings.dtype, device=settings.device, seed=settings.seed)
+    model = load(
+        settings.base,
+        settings.preset,
+        dtype=settings.dtype,
+        device=settings.device,
+        seed=settings.seed,
+        trust_remote_code=settings.trust_remote_code,
+    )
     rows, dev, n_questions = _rows(settings, setup, corpora, model)
     outcome.prompt = rows[0].version
     outcome.known = _counts(rows, dev, n_questions)

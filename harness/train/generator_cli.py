@@ -47,6 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--full", action="store_false", dest="lora", help="train all weights")
     add("--four-bit", action=BooleanOptionalAction, default=None, help="load the base model in 4 bits")
     add("--epochs", type=int, help="number of epochs (default: the preset's)")
+    add("--patience", type=int, help="end after so many evaluations without a better dev EM (default: all epochs)")
+    add("--max-steps", type=int, help="end after so many steps, for a trial (default: all epochs)")
     add("--eval-every", type=int, help="epochs between two evaluations on the dev questions (default: the preset's)")
     add("--learning-rate", type=float, help="peak learning rate (default: the preset's)")
     add("--batch-size", type=int, help="prompts per step, over all devices (default: the preset's)")
@@ -54,6 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--accumulate", type=int, default=1, help="gradient accumulation steps (default: 1)")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="type for computing (default: bfloat16)")
     add("--device", choices=("cpu",), help="cpu (default: a GPU if there is one)")
+    add("--trust-remote-code", action="store_true", help="run the code that the base model brings")
     add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
 
 
@@ -100,6 +103,9 @@ def read_settings(args: Namespace) -> Settings:
         seed=args.seed,
         unstated=args.unstated,
         names=args.names,
+        patience=args.patience,
+        max_steps=args.max_steps,
+        trust_remote_code=args.trust_remote_code,
     )
 
 
@@ -115,10 +121,12 @@ def read_setup(args: Namespace) -> Setup:
         arguments["retriever_adapter"] = args.retriever_adapter
     elif "retriever_adapter" in preset_of(method, arguments):
         arguments["retriever_adapter"] = args.mode
-    if args.mode == "ssft" and (arguments.setdefault("n_rules", 0) or "n_rules" not in defaults(method)):
+    only_retrieval = arguments.get("guide") == "retrieval"  # no rule is in the prompt then
+    unruled = args.mode != "ssft" or only_retrieval or not arguments.setdefault("n_rules", 0)
+    if not unruled or (args.mode == "ssft" and "n_rules" not in defaults(method)):
         raise UserError(
-            f"--mode ssft trains without rules: remove n_rules={arguments['n_rules']} from --method-args, and give a "
-            f"--method with the parameter n_rules ({args.method} was given)."
+            f"--mode ssft trains without rules: remove n_rules={arguments.get('n_rules')} from --method-args or add "
+            f"guide=retrieval, and give a --method with the parameter n_rules ({args.method} was given)."
         )
     return read_arguments(args.method, method, arguments)
 

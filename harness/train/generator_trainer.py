@@ -11,6 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.train.generator_settings import Settings
 
 log = logging.getLogger(__name__)
+RESUMED = "The best checkpoint so far is kept, and the same command resumes from the last complete state."
 SAVE_EVERY = 120.0  # minimum seconds between two saved states
 POOL = 50  # number of batches that are sorted by length together
 
@@ -36,7 +38,7 @@ def fit_model(
         rows: The training rows of each epoch, equally many; a single list serves all epochs.
 
     Raises:
-        UserError: The loss is not finite.
+        UserError: The loss is not finite, or the folder cannot be written.
     """
     from datasets import Dataset
 
@@ -57,7 +59,8 @@ def fit_model(
     state = outcome.last_state()
     if state:
         log.info("Resuming from %s.", state.name)
-    trainer.train(resume_from_checkpoint=str(state) if state else None)
+    with storing(outcome.out, f"Free space there. {RESUMED}"):
+        trainer.train(resume_from_checkpoint=str(state) if state else None)
     trainer.accelerator.wait_for_everyone()
     results: dict[str, Any] = evaluation.results()
     if not trainer.is_world_process_zero():
@@ -79,6 +82,11 @@ def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
     rng.shuffle(batches)
     batches.sort(key=lambda part: len(part) < batch)  # incomplete batches last, so that no other is split
     return [position for part in batches for position in part]
+
+
+def is_stuck(scores: Sequence[float], patience: int | None) -> bool:
+    """Whether the last ``patience`` scores are no better than the best before them; never without a patience."""
+    return patience is not None and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
 
 
 def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
@@ -184,6 +192,7 @@ def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
     return SFTConfig(
         output_dir=str(outcome.state),
         num_train_epochs=preset.epochs,
+        max_steps=min(settings.max_steps, steps * preset.epochs) if settings.max_steps else -1,
         learning_rate=preset.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=preset.warmup,
@@ -228,9 +237,13 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             epoch = round(state.epoch)
-            if epoch % settings.preset.eval_every == 0 or epoch == settings.preset.epochs:
+            if epoch % settings.preset.eval_every == 0 or state.global_step >= state.max_steps:
                 self._evaluate(state)
                 control.should_save = True
+                scores = [row["dev_em"] for row in state.log_history if "dev_em" in row and row["step"]]
+                if is_stuck(scores, settings.patience):
+                    log.info("No better dev EM in %s evaluations: training ends.", settings.patience)
+                    control.should_training_stop = True
 
         def _evaluate(self, state: Any) -> None:
             """Answer the dev split; keep the checkpoint if it is the best since training began."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from typing import Any
 from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.train.contrastive import Part, batches, hard_negatives, train_query_tower
 from lm_eval_rag.harness.train.rows import examples, read_questions, split
@@ -63,8 +65,11 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     log.info("%s", "; ".join(f"{p.task}: {len(p.examples)} examples, {len(p.dev)} dev questions" for p in parts))
     out.mkdir(parents=True, exist_ok=True)
     steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
-    state = State(out, settings, list(corpora.values()), steps=steps, save=lambda: encoder.save(out), writes=_is_main())
-    train_query_tower(encoder, parts, settings, state)
+    state = State(
+        out, settings, list(corpora.values()), steps=steps, save=lambda: _save(encoder, out), writes=_is_main()
+    )
+    with storing(out, "Free space there. The best tower so far is kept, and the same command resumes."):
+        train_query_tower(encoder, parts, settings, state)
     results = {**state.finish(), "seconds": round(time.monotonic() - began, 1)}
     if _is_main():
         write_note(out, _note(settings, corpora, results))
@@ -92,6 +97,19 @@ def _as_asked(dev: Sequence[Any], settings: Settings) -> list[Any]:
 
 def _hard(settings: Settings, corpus: Any, group: Sequence[Any]) -> list[list[int]]:
     return hard_negatives(corpus, group) if settings.hard else [[] for _ in group]
+
+
+def _save(encoder: Any, out: Path) -> None:
+    """Replace the tower in ``out`` file by file, after all of it has been written."""
+    temporary = out / ".saving"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    encoder.save(temporary)
+    for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+        target = out / path.relative_to(temporary)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    shutil.rmtree(temporary)
 
 
 def _finished(out: Path, settings: Settings, corpora: list[str]) -> dict[str, Any] | None:

@@ -1,24 +1,27 @@
 """Fine-tuning a tiny generator on ruleqa_demo: what is learnt, what stays, going on after a kill, bad input."""
 
+import errno
 import json
 import multiprocessing
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from lm_eval_rag.harness.checkpoints.note import read_note
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.train import generator as generator_module
-from lm_eval_rag.harness.train import generator_model
+from lm_eval_rag.harness.train import generator_model, generator_trainer
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import Settings
+from lm_eval_rag.harness.train.generator_trainer import is_stuck
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
@@ -30,7 +33,7 @@ PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=Fal
 
 
 def settings_of(base, **changes):
-    own = ("rows", "dev", "seed", "mode", "dtype", "unstated", "names")
+    own = ("rows", "dev", "seed", "mode", "dtype", "unstated", "names", "patience", "max_steps")
     options = {key: changes.pop(key) for key in own if key in changes}
     given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
     return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
@@ -53,6 +56,12 @@ def done(little_llama, tmp_path_factory):
     """A finished run in full, whose rows have other names in the second epoch."""
     out = tmp_path_factory.mktemp("done") / "run"
     return out, train(little_llama, out, names="fresh")
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """Only ``done``, which is there before, draws its curves: a picture takes longer than the epoch that it shows."""
+    monkeypatch.setattr("lm_eval_rag.harness.train.curves.find_spec", lambda name: None)
 
 
 # --- what is learnt
@@ -222,6 +231,59 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
     assert read_note(tmp_path / "run").results["finished"] is False
 
 
+def test_a_trial_ends_after_its_steps_and_is_evaluated(little_llama, tmp_path):
+    results = train(little_llama, tmp_path / "run", max_steps=1, rows=4, dev=1)
+    assert results["step"] == 1 and results["finished"] and weights(tmp_path / "run")
+    assert read_note(tmp_path / "run").settings["max_steps"] == 1
+    assert not {"max_steps", "patience"} & set(settings_of("tiny").recorded())  # older runs can be resumed
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "stuck"),
+    [
+        ([10, 9, 9], 2, True),
+        ([10, 9, 10], 2, True),  # as good is not better
+        ([10, 9, 11], 2, False),
+        ([10, 9], 2, False),
+        ([9, 10, 9], 2, False),
+        ([10, 9, 9, 9], None, False),
+    ],
+)
+def test_training_ends_after_evaluations_without_a_better_score(scores, patience, stuck):
+    assert is_stuck(scores, patience) == stuck
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(little_llama, tmp_path, monkeypatch):
+    keep, out = Outcome.keep, tmp_path / "run"
+
+    def full(self, *rest):
+        if read_note(out):  # the first checkpoint is written
+            raise OSError(errno.ENOSPC, "No space left on device")
+        keep(self, *rest)
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(MachineError, match=r"run cannot be written: the disk is full.*resumes"),
+    ):
+        patch.setattr(Outcome, "keep", full)
+        patch.setattr(generator_trainer, "METRICS", {"em": SimpleNamespace(of=Rising())})
+        train(little_llama, out, rows=4, dev=1)
+    note = read_note(out)
+    assert weights(out) and note.results["epoch"] == 1 and not note.results["finished"]
+    resumed = Outcome(out, "rgft", note.settings)  # what the same command opens
+    assert resumed.last_state().name == "checkpoint-1" and resumed.finished is None
+
+
+class Rising:
+    """A score that is better at each evaluation."""
+
+    calls = 0
+
+    def __call__(self, case):
+        self.calls += 1
+        return self.calls / 100
+
+
 # --- bad input
 
 
@@ -234,6 +296,8 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
         ({"unstated": "skip"}, "skip"),
         ({"names": "new"}, "new"),
         ({"four_bit": True}, "Give --lora"),
+        ({"patience": 0}, "patience=0 is not allowed"),
+        ({"max_steps": 0}, "max_steps=0 is not allowed"),
     ],
 )
 def test_settings_out_of_range(changes, message):

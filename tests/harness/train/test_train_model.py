@@ -108,6 +108,15 @@ def test_a_tokenizer_without_padding_pads_with_its_end(little_llama, tmp_path, c
     assert found.encode(ROW)["labels"][-1] == found.tokenizer.eos_token_id  # the end is learnt all the same
 
 
+def test_a_base_without_a_tokenizer_is_refused_in_one_line(little_llama, tmp_path):
+    for path in little_llama.glob("*"):
+        if path.name in ("config.json", "model.safetensors", "generation_config.json"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(UserError, match=r"The base model '.*' cannot be loaded: .*--base tiny") as raised:
+        load(str(tmp_path), PRESET, dtype="float32", device="cpu", seed=0)
+    assert "\n" not in str(raised.value)
+
+
 def test_a_tokenizer_without_end_is_refused(little_llama, tmp_path):
     with pytest.raises(UserError, match=r"has no end token.*eos_token"):
         load(str(copy_without(little_llama, tmp_path, "eos_token")), PRESET, dtype="float32", device="cpu", seed=0)
