@@ -14,31 +14,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators import network
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 BLOCK = 256  # characters; prompts are compared block by block
 KEPT = 4096  # blocks that are remembered of a server
-
-
-def addresses(given: Any) -> tuple[str, ...]:
-    """The addresses of ``gen_base_url=``: one, or several as a list or joined by commas, with brackets or without.
-
-    Raises:
-        UserError: An address is named twice.
-    """
-    if given is None:
-        return ()
-    parts = str(given).strip().removeprefix("[").removesuffix("]").split(",") if isinstance(given, str) else given
-    urls = tuple(str(part).strip().strip("'\"") for part in parts)
-    for url in urls:
-        if urls.count(url) > 1:
-            raise UserError(f"gen_base_url names {url} twice. Give each server once.")
-    return urls
 
 
 @dataclass(slots=True)

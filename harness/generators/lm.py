@@ -2,8 +2,7 @@
 
 Limit, stop strings, temperature and seed are enforced here, whatever a checkpoint or a library does by default. Models
 of transformers generate batch by batch (:mod:`~lm_eval_rag.harness.generators.local`), other local ones get all
-requests at once. Models behind an API, and vLLM's engine, are asked many things at once, each by
-itself (:mod:`~lm_eval_rag.harness.generators.server`, :mod:`~lm_eval_rag.harness.generators.stepped`).
+requests at once. Models behind an API, and vLLM's engine, get many requests at once (``server``, ``stepped``).
 """
 
 from __future__ import annotations

@@ -14,18 +14,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from lm_eval_rag.harness.checkpoints.contents import contents
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
-from lm_eval_rag.harness.generators.fleet import addresses
+from lm_eval_rag.harness.generators.addresses import addresses, check_address
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
@@ -64,7 +63,6 @@ SPEED_ONLY = (
     "rpm",
     "tpm",
 )  # change no answer
-HASHED_WHOLE = 64 << 20  # bytes; larger files of a local checkpoint are told by size and time
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class ModelSpec:
         if self.name not in (*EMBEDDED, *model_registry.keys()):
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
         for url in self.urls or (None,):
-            _check_url(self.name, url)
+            check_address(self.name, url)
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
             raise UserError(
                 f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
@@ -270,7 +268,7 @@ class ModelSpec:
             arguments["base_url"] = "several servers"
         folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []
         folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
-        return [self.name, arguments, [_content(folder) for folder in folders]]
+        return [self.name, arguments, [contents(folder) for folder in folders]]
 
 
 def _revised(arguments: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -285,31 +283,3 @@ def _hub_note(name: str, revision: str | None) -> Note | None:
         return read_note(fetch_folder(f"{name}@{revision}" if revision else name, only=[NOTE]))
     except UserError:
         return None  # building the model says what is wrong with its name
-
-
-def _content(folder: Path) -> list[list[Any]]:
-    """Name and sha256 of each file; large ones by size and time of change."""
-    found = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md"):
-        stat = path.stat()
-        whole = stat.st_size <= HASHED_WHOLE
-        mark = sha256(path.read_bytes()).hexdigest() if whole else [stat.st_size, stat.st_mtime_ns]
-        found.append([str(path.relative_to(folder)), mark])
-    return found
-
-
-def _check_url(name: str, url: Any) -> None:
-    """Raise a UserError for a ``gen_base_url`` that is no address, or is missing for a server of the user's own."""
-    advice = "give one such as http://localhost:8000/v1/chat/completions."
-    if url is None and name.startswith("local-"):
-        raise UserError(f"generator={name} needs the address of its server, gen_base_url=: {advice}")
-    if url is not None and not _is_address(str(url)):
-        raise UserError(f"gen_base_url={url} is not an address: {advice}")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port above 65535, a bracket that is not closed
-        return False

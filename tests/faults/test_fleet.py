@@ -11,7 +11,8 @@ from proxy import Chat, scripted
 from test_server import answers_of, last_line, samples_of, scores_of
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.generators.fleet import BLOCK, Fleet, addresses
+from lm_eval_rag.harness.generators.addresses import addresses
+from lm_eval_rag.harness.generators.fleet import BLOCK, Fleet
 from lm_eval_rag.harness.generators.spec import ModelSpec
 
 N = 16

@@ -104,8 +104,8 @@ def test_the_content_of_a_local_folder_counts(tmp_path):
 def test_a_fingerprint_reads_the_folder_once(tmp_path, monkeypatch):
     from lm_eval_rag.harness.generators import spec as spec_module
 
-    read, content = [], spec_module._content
-    monkeypatch.setattr(spec_module, "_content", lambda folder: read.append(folder) or content(folder))
+    read, content = [], spec_module.contents
+    monkeypatch.setattr(spec_module, "contents", lambda folder: read.append(folder) or content(folder))
     generator = LMGenerator(ModelSpec("hf", {"pretrained": str(tmp_path)}))
     assert len({generator.fingerprint for _ in range(5)}) == 1 and len(read) == 1
     generator.chat = True  # lm_eval says so only once the model is made
