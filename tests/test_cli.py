@@ -55,7 +55,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["buidl"], "Did you mean 'build'?"),
         (["trian"], "Did you mean 'train'?"),
-        (["leaderboard"], "Allowed: board, build, demo, describe, doctor, evaluate"),
+        (["leaderboard"], "Allowed: board, build, demo, describe, doctor, encode, evaluate"),
         (["build", "ruleqa_ii"], "Did you mean 'ruleqa_i'"),
         (["build", "ruleqa_demo", "--seed", "-1"], "seed=-1"),
         (["build", "ruleqa_i", "--corpus", "trian"], "Unknown corpus 'trian'. Did you mean 'train'"),
