@@ -18,6 +18,8 @@ from lm_eval_rag.harness.rules.guided import facts_about
 def copy_vote(query: Query, *, k: Depth = 10) -> Plan[Answer]:
     """Answer with the object that most retrieved documents state of the question's subject; ties go to the best ranked.
 
+    The confidence of an answer is its share of the documents that state an object of the subject.
+
     Args:
         k: Documents retrieved.
     """
@@ -29,4 +31,5 @@ def copy_vote(query: Query, *, k: Depth = 10) -> Plan[Answer]:
         )
     votes = Counter(answer for _, answer, _ in facts_about(query.text, documents))
     best = max(votes, key=lambda name: votes[name], default="")  # the first of equals is the best ranked
-    return Answer(best, documents, abstained=not best)
+    share = votes[best] / votes.total() if best else None
+    return Answer(best, documents, abstained=not best, confidence=share)

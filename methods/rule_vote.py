@@ -37,6 +37,8 @@ def rule_vote(
 ) -> Plan[Answer]:
     """Answer with the object that the rules' evidence favours; abstain when there is none.
 
+    The confidence of an answer is its share of the votes' weight.
+
     Args:
         k: Documents retrieved for each rule.
         n_rules: Rules for the question, at most.
@@ -60,7 +62,8 @@ def rule_vote(
                 votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
     notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
-    return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes)
+    share = votes[best] / sum(votes.values()) if best else None
+    return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes, confidence=share)
 
 
 def _age(now: str | None, then: str | None) -> float | None:

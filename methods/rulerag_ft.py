@@ -5,6 +5,9 @@ and the embedded generator, both after rule-guided fine-tuning. ``retriever_adap
 ``gen_peft=`` take any folder or Hub id that ``lm-eval-rag train`` or anybody else made. ``n_rules=0`` runs a checkpoint
 tuned without rules (SSFT).
 
+``rulerag_ft_extractive`` is the same with extractive decoding (``gen_extractive=True``): an answer is a span of a
+document in the prompt. The paper has no such decoding.
+
 Departures: those of RuleRAG-ICL; the embedded checkpoints are of our own small architectures.
 """
 
@@ -13,3 +16,5 @@ from lm_eval_rag.methods.rulerag_icl import rulerag_icl
 
 tuned = runs_with(retriever="static", retriever_adapter="rgft", generator="tiny_rgft")
 rulerag_ft = tuned(variant(rulerag_icl, "rulerag_ft"))
+extractive = runs_with(retriever="static", retriever_adapter="rgft", generator="tiny_rgft", gen_extractive=True)
+rulerag_ft_extractive = extractive(variant(rulerag_icl, "rulerag_ft_extractive"))

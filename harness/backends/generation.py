@@ -15,6 +15,7 @@ from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Query, Step
 from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream, answered_before
 from lm_eval_rag.harness.generators.batched import stream_of
+from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.fit import Fitted, check_version, fit
 
 NO_TEXT = {  # how a continuation without text ended -> why there is none, and what to do
@@ -106,12 +107,19 @@ class GenerateBackend(_Streaming):
         if isinstance(fitted, CallError):
             return fitted
         first = query.repeat * ask.n if decoding.temperature > 0 else 0  # repeat r starts at sample r * n
-        samples = range(first, first + ask.n)
-        replies = await asyncio.gather(*(self._sample(stream, fitted.text, decoding, sample) for sample in samples))
+        samples, text = range(first, first + ask.n), self._grounded(ask.prompt, fitted)
+        replies = await asyncio.gather(*(self._sample(stream, text, decoding, sample) for sample in samples))
         for reply in replies:
             if isinstance(reply, CallError):
                 return reply
         return self._served(fitted, [reply for reply in replies if isinstance(reply, Reply)])
+
+    def _grounded(self, prompt: Prompt | str, fitted: Fitted) -> str:
+        """The text that is sent; an extractive generator gets the documents in it, too."""
+        if isinstance(prompt, str) or not getattr(self.generator, "extractive", False):
+            return fitted.text
+        shown = prompt.passages[: len(prompt.passages) - fitted.dropped]
+        return Grounded(fitted.text, Sources.of(shown))
 
     def _decoding(self, ask: Generate) -> Decoding:
         return Decoding(
@@ -121,7 +129,9 @@ class GenerateBackend(_Streaming):
         )
 
     async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:
-        request = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
+        request: list[object] = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
+        if isinstance(prompt, Grounded):
+            request += [list(prompt.sources.names), list(prompt.sources.texts)]
 
         async def compute() -> tuple[object, float] | CallError:
             completion = await stream.generate(prompt, decoding, sample)

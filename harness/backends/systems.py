@@ -73,7 +73,8 @@ class SystemBackend:
             journalled=journalled,
             passages=tuple(passage.id for passage in passages),
         )
-        return Answer(reply.answer, passages, abstained=reply.abstained, notes=notes), step
+        answer = Answer(reply.answer, passages, abstained=reply.abstained, notes=notes, confidence=reply.confidence)
+        return answer, step
 
     def _passages(self, query: Query, retrieved: Sequence[Retrieved]) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
         """The passages, each as the corpus has it where it is there; each once, in order."""

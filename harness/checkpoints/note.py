@@ -42,7 +42,12 @@ class Note:
 
 def write_note(folder: Path, note: Note) -> None:
     """Write the note into a checkpoint's folder."""
-    (folder / NOTE).write_text(json.dumps(asdict(note), indent=1) + "\n", encoding="utf-8")
+    (folder / NOTE).write_text(note_text(note), encoding="utf-8")
+
+
+def note_text(note: Note) -> str:
+    """The note as JSON."""
+    return json.dumps(asdict(note), indent=1) + "\n"
 
 
 def read_note(folder: Path) -> Note | None:

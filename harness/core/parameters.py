@@ -20,6 +20,7 @@ Natural = Annotated[int, Ge(0)]
 
 # What runs a method besides its parameters, and the beginning of the options that belong to it alone.
 OPTIONS_OF = {"retriever": "retriever_", "generator": "gen_"}
+DECODING = ("gen_extractive",)  # how a method decodes, with whichever generator
 RENAMED = {"wording": "prompt_file"}  # old name of a parameter -> its name today
 
 # How a message says what is allowed: by type, and by bound.
@@ -74,12 +75,13 @@ def preset_of(method: Callable[..., Any], given: Mapping[str, Any]) -> dict[str,
     """What the method runs with where ``given`` says nothing.
 
     A retriever that the user names leaves none of the preset's ``retriever_*`` options, unless it is the preset's own;
-    so do generators with ``gen_*``.
+    so do generators with ``gen_*``, but for how they decode.
     """
     preset: dict[str, Any] = dict(getattr(method, "runs_with", {}))
     for kind, prefix in OPTIONS_OF.items():
         if kind in given and given[kind] != preset.get(kind):
-            preset = {key: value for key, value in preset.items() if key != kind and not key.startswith(prefix)}
+            own = {key for key in preset if key == kind or key.startswith(prefix)} - {*DECODING}
+            preset = {key: value for key, value in preset.items() if key not in own}
     return preset
 
 

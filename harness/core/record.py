@@ -33,8 +33,8 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
-    for a method that uses no rules. ``evidence``, ``triples`` and ``rationale`` are there if the method gives them,
-    ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where ``prices`` are known.
+    for a method that uses no rules. ``evidence``, ``triples``, ``rationale`` and ``confidence`` are there if the method
+    gives them, ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where prices are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages)) or _named(trace)
     passages = [
@@ -77,11 +77,11 @@ def _named(trace: Trace) -> bool:
 
 
 def _predicted(answer: Answer) -> dict[str, Any]:
-    """The predicted evidence and triples as lists, the rationale, the likelihood; nothing of what there is not."""
+    """Predicted evidence and triples as lists, rationale, likelihood, confidence; nothing of what there is not."""
     predicted = {"evidence": answer.evidence, "triples": answer.triples}
     lists = {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
     likelihood = None if answer.likelihood is None else list(answer.likelihood)
-    others = {"rationale": answer.rationale, "likelihood": likelihood}
+    others = {"rationale": answer.rationale, "likelihood": likelihood, "confidence": answer.confidence}
     return {**lists, **{name: value for name, value in others.items() if value is not None}}
 
 

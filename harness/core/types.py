@@ -131,6 +131,8 @@ class Answer:
             the method does not predict any.
         rationale: The reasoning that led to the answer, without the answer itself; None if the method writes none.
         likelihood: ln P of the reply that holds the answer, and its number of words; set by the run, not by a method.
+        confidence: How sure the method is: any finite scale on which more is surer, for risk and coverage; None if the
+            method does not say.
     """
 
     text: str
@@ -142,6 +144,7 @@ class Answer:
     triples: tuple[tuple[str, str, str], ...] | None = None
     rationale: str | None = None
     likelihood: tuple[float, int] | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

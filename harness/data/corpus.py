@@ -18,7 +18,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir, storing
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
-from lm_eval_rag.harness.data.corpus_files import is_corpus, read_examples, read_files, write_files, write_meta
+from lm_eval_rag.harness.data.corpus_files import built_folder, read_examples, read_files, write_files, write_meta
 from lm_eval_rag.harness.data.fact_columns import relations_beside, spans
 from lm_eval_rag.harness.data.paraphrases import wordings_of
 from lm_eval_rag.harness.data.question_forms import read_forms
@@ -155,6 +155,10 @@ class Corpus:
         texts: list[str] = self._columns["text"].to_pylist()
         return texts
 
+    def texts_of(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; unlike ``texts``, it keeps no text of the others in memory."""
+        return values(self._columns["text"], rows)
+
     @property
     def ids(self) -> Any:
         """The ids of all documents by row, as an Arrow array of texts."""
@@ -285,10 +289,4 @@ def open_corpus(corpus_id: str) -> Corpus:
     """
     if (reworded := read_forms(cache_dir() / corpus_id)) is not None:
         return open_corpus(reworded[0]).worded(corpus_id, reworded[1], cache_dir() / corpus_id)
-    if not is_corpus(cache_dir() / corpus_id):
-        task = corpus_id.split("/")[0]
-        raise UserError(
-            f"There is no corpus {corpus_id!r} in {cache_dir()}. Build it with `lm-eval-rag build {task}`, "
-            f"or set LM_EVAL_RAG_CACHE to the folder in which it was built."
-        )
-    return Corpus.open(cache_dir() / corpus_id, corpus_id)
+    return Corpus.open(built_folder(corpus_id), corpus_id)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.types import Rule
 from lm_eval_rag.harness.data.tables import column_names, damaged, read_parquet
 
@@ -49,6 +51,21 @@ class CorpusFiles:
 def is_corpus(folder: Path) -> bool:
     """Whether a folder holds a corpus."""
     return os.path.isfile(folder / DOCUMENTS)  # False, not an error, for a text that is no path
+
+
+def built_folder(corpus_id: str) -> Path:
+    """The folder of a built corpus in the cache.
+
+    Raises:
+        UserError: There is none.
+    """
+    if not is_corpus(cache_dir() / corpus_id):
+        task = corpus_id.split("/")[0]
+        raise UserError(
+            f"There is no corpus {corpus_id!r} in {cache_dir()}. Build it with `lm-eval-rag build {task}`, "
+            f"or set LM_EVAL_RAG_CACHE to the folder in which it was built."
+        )
+    return cache_dir() / corpus_id
 
 
 def read_files(folder: Path, columns: Sequence[str]) -> CorpusFiles:

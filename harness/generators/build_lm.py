@@ -10,7 +10,7 @@ from lm_eval_rag.harness.generators.prices import PRICES
 from lm_eval_rag.harness.generators.quantization import config, quantised, split
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 
-OURS = ("retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
+OURS = ("extractive", "retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
 SHOWN = 400  # characters of an error of a library
 COMPLETIONS = ("local-completions", "openai-completions")  # lm_eval's classes send token ids by default
 BUILDING = (TypeError, OSError, ValueError, ImportError, RuntimeError, AssertionError, KeyError)
@@ -36,7 +36,8 @@ def build(spec: ModelSpec) -> Any:
     extra = {"batch_size": spec.batch_size or spec.width, "device": spec.device or _device(spec)}
     if spec.is_api:  # its threads and its retries are ours, see LMGenerator
         text = {"tokenized_requests": False} if spec.name in COMPLETIONS else {}  # ids are refused by many servers
-        arguments = {**text, **arguments, "num_concurrent": 1, "max_retries": 1}
+        first = {"base_url": spec.urls[0]} if spec.urls else {}  # it has one address; `Server` has all
+        arguments = {**text, **arguments, **first, "num_concurrent": 1, "max_retries": 1}
         extra = {}
     quantization = config(bits, arguments.get("dtype")) if bits else None
     try:

@@ -23,6 +23,7 @@ from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Dec
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, stopped
 from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
+from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain, stop_ids
 from lm_eval_rag.harness.generators.replies import split_thinking
@@ -67,6 +68,11 @@ class LMGenerator:
     def streams(self) -> bool:
         """Whether each request goes out at once: to a server, or an engine that batches by itself. Builds nothing."""
         return self.spec.is_api or self.spec.is_stepped
+
+    @property
+    def extractive(self) -> bool:
+        """Whether a continuation is a span of the prompt's documents (``gen_extractive``). Builds nothing."""
+        return self.spec.extractive
 
     @property
     def gives_loglikelihood(self) -> bool:
@@ -133,6 +139,7 @@ class LMGenerator:
             tpm=spec.arguments.get("tpm"),
             first=self._first,
             ids=spec.arguments.get("tokenized_requests") is not False,
+            urls=spec.urls,
         )
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:
@@ -151,9 +158,16 @@ class LMGenerator:
         if self.streams:
             asked = list(zip(prompts, samples, strict=True))
             return self._all(lambda stream: [stream.generate(prompt, decoding, sample) for prompt, sample in asked])
-        texts = [self.wrap(prompt) for prompt in prompts]
+        sources = [prompt.sources if isinstance(prompt, Grounded) else None for prompt in prompts]
+        texts = [self.wrap(prompt.prompt if isinstance(prompt, Grounded) else prompt) for prompt in prompts]
         try:
-            return [*(self._by_batches if is_plain(self.lm) else self._at_once)(texts, decoding, samples)]
+            if is_plain(self.lm):
+                return [*self._by_batches(texts, decoding, samples, sources)]
+            if self.extractive:
+                raise UserError(
+                    f"gen_extractive=True is for generator=hf alone; {self.spec.name} generates in its own way."
+                )
+            return [*self._at_once(texts, decoding, samples)]
         except engine_errors(self.spec) as error:
             raise stopped(self.spec, error) from error
 
@@ -246,12 +260,16 @@ class LMGenerator:
             self._counted[key] = len(text.encode()) // BYTES_PER_TOKEN if counted is None else counted
         return self._counted[key]
 
-    def _by_batches(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
+    def _by_batches(
+        self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int], sources: Sequence[Sources | None]
+    ) -> list[Completion]:
         """What transformers writes."""
         completions: dict[int, Completion] = {}
         for positions in batches(self.lm, texts):
             seeds = [self.seed + samples[i] for i in positions]
-            written = continue_batch(self.lm, [texts[i] for i in positions], decoding, seeds)
+            written = continue_batch(
+                self.lm, [texts[i] for i in positions], decoding, seeds, [sources[i] for i in positions]
+            )
             completions |= {
                 i: _completion(one.text, "stop" if one.finished else "length", one.tokens)
                 for i, one in zip(positions, written, strict=True)

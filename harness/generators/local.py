@@ -16,6 +16,7 @@ from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.generators.base import Decoding, cut
+from lm_eval_rag.harness.generators.extractive import Sources, Spans, extracting, spans_of
 
 # What stays of a checkpoint's generation_config.json; all else is about limits and sampling.
 TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
@@ -53,22 +54,31 @@ def batches(lm: Any, prompts: Sequence[str]) -> Iterator[list[int]]:
     yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
-def continue_batch(lm: Any, prompts: Sequence[str], decoding: Decoding, seeds: Sequence[int]) -> list[Continuation]:
+def continue_batch(
+    lm: Any,
+    prompts: Sequence[str],
+    decoding: Decoding,
+    seeds: Sequence[int],
+    sources: Sequence[Sources | None] | None = None,
+) -> list[Continuation]:
     """One continuation a prompt, in order.
 
     Args:
         lm: lm_eval's ``hf``.
         seeds: One a prompt; with the prompt's text it decides what is drawn where the temperature is above 0.
+        sources: One a prompt: what its continuation may be; None restricts nothing.
     """
     import torch
 
     ids, mask = _padded(lm, prompts, decoding.max_tokens)
     ends = _end_ids(lm, decoding.stop)
-    options: dict[str, Any] = {}
+    start = ids.shape[1] if lm.backend == "causal" else 1  # an encoder-decoder writes after its start token
+    rows = _spans(lm, prompts, decoding, sources or [None] * len(prompts))
+    processors = [extracting(rows, start, ends)] if any(row is not None for row in rows) else []
     if decoding.temperature > 0:
         streams = [random.Random(digest([seed, prompt])) for seed, prompt in zip(seeds, prompts, strict=True)]
-        options["logits_processor"] = [_drawing(streams, decoding.temperature)]
-    start = ids.shape[1] if lm.backend == "causal" else 1  # an encoder-decoder writes after its start token
+        processors.append(_drawing(streams, decoding.temperature))
+    options: dict[str, Any] = {"logits_processor": processors} if processors else {}
     if decoding.stop and not lm.think_end_token:  # thoughts may hold stop strings
         options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding.stop, start)]
     casts = lm.mixed_precision_dtype
@@ -83,7 +93,27 @@ def continue_batch(lm: Any, prompts: Sequence[str], decoding: Decoding, seeds: S
             use_cache=True,
             **options,
         )
-    return [_read(lm, row[start:], decoding, ends) for row in written.tolist()]
+    texts = [_read(lm, row[start:], decoding, ends) for row in written.tolist()]
+    return [
+        text if spans is None else _read_span(spans, row[start:], ends, text)
+        for text, spans, row in zip(texts, rows, written.tolist(), strict=True)
+    ]
+
+
+def _spans(
+    lm: Any, prompts: Sequence[str], decoding: Decoding, sources: Sequence[Sources | None]
+) -> list[Spans | None]:
+    """The spans of each prompt, None for one that is not restricted."""
+    return [
+        None if one is None else spans_of(lm.tokenizer, one, prompt, decoding.max_tokens, decoding.stop)
+        for prompt, one in zip(prompts, sources, strict=True)
+    ]
+
+
+def _read_span(spans: Spans, row: Sequence[int], ends: Sequence[int], read: Continuation) -> Continuation:
+    """The span that a row of new token ids stands for, as it stands in its document."""
+    ids = row[: next((i for i, id_ in enumerate(row) if id_ in ends), None)]
+    return Continuation(spans.texts.get(spans.follow(ids), ""), read.tokens, finished=True)
 
 
 def _padded(lm: Any, prompts: Sequence[str], max_tokens: int) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
+from lm_eval_rag.harness.generators.fleet import Fleet
 from lm_eval_rag.harness.generators.gate import Gate
 from lm_eval_rag.harness.generators.replies import completion_of
 from lm_eval_rag.harness.generators.retrying import Retrying
@@ -39,12 +40,13 @@ class Server:
         lm: The lm_eval model, a ``TemplateAPI``.
         wrap: Makes of a prompt what is sent: a text, or messages.
         options: The generation arguments of a decoding and a sample index, as lm_eval names them.
-        width: Requests at once.
+        width: Requests at once, to all servers together.
         tries: How often a request is made at most.
         wait: Seconds before the second try, doubled before each further one.
         rpm: Requests a minute at most, or None; ``tpm``: tokens likewise.
         first: Of the run: what came of its first requests.
         ids: Whether log-probabilities are asked for with token ids, which are exact.
+        urls: Addresses of several servers of the same model; () sends everything to the model's own.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Server:
         tpm: int | None = None,
         first: FirstRequests | None = None,
         ids: bool = True,
+        urls: Sequence[str] = (),
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
         self.width = width
@@ -68,6 +71,7 @@ class Server:
         )
         self.probable = with_ids(lm) if ids else lm
         self._session: Any = None
+        self._fleet = Fleet(urls, width // len(urls), wait, lambda: network.secrets(lm)) if len(urls) > 1 else None
 
     async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
         """One continuation.
@@ -80,7 +84,7 @@ class Server:
         message = self.lm.tok_encode(wrapped) if self.lm.tokenized_requests else wrapped
 
         async def once() -> Completion:
-            reply, seconds = await self._send(self.lm, [message], generate=True, gen_kwargs=options)
+            reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, options["until"], seconds)
 
         return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
@@ -91,7 +95,7 @@ class Server:
         inputs, lengths, _ = lm.batch_loglikelihood_requests([[(pair, *lm._encode_pair(*pair))]])
 
         async def once() -> tuple[float, float]:
-            reply, seconds = await self._send(lm, inputs, generate=False)
+            reply, seconds = await self._send(lm, prompt, inputs, generate=False)
             try:
                 return float(lm.parse_logprobs(outputs=reply, tokens=inputs, ctxlens=lengths)[0][0]), seconds
             except (KeyError, IndexError, TypeError):
@@ -99,7 +103,7 @@ class Server:
 
         return await self.retrying.persist(once, len((prompt + continuation).encode()) // BYTES_PER_TOKEN)
 
-    async def _send(self, lm: Any, messages: list[Any], **options: Any) -> tuple[Any, float]:
+    async def _send(self, lm: Any, prompt: str, messages: list[Any], **options: Any) -> tuple[Any, float]:
         """The JSON of the reply to one request, and the seconds it took."""
         if self._calls_itself:
             began = time.perf_counter()
@@ -115,11 +119,13 @@ class Server:
         )
         if self._session is None:
             self._session = network.session(self.lm, self.width)
-        return await _kept(self._post(lm, payload))
+        if self._fleet is None:
+            return await _kept(self._post(lm, payload, self.lm.base_url))
+        return await self._fleet.send(prompt, lambda url: _kept(self._post(lm, payload, url)))
 
-    async def _post(self, lm: Any, payload: dict[str, Any]) -> tuple[Any, float]:
+    async def _post(self, lm: Any, payload: dict[str, Any], url: str) -> tuple[Any, float]:
         began = time.perf_counter()
-        async with self._session.post(self.lm.base_url, json=payload, headers=self.lm.header) as response:
+        async with self._session.post(url, json=payload, headers=self.lm.header) as response:
             text = await response.text(errors="replace")
             return network.json_of(response, text), time.perf_counter() - began
 

@@ -25,6 +25,7 @@ from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
+from lm_eval_rag.harness.generators.fleet import addresses
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
@@ -34,6 +35,7 @@ EMBEDDED = {  # name -> the folder of its checkpoint
     "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
     "tiny_steps": Path(__file__).parent / "reasoning_tiny",
 }
+NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a run with it measures only retrieval
 KEYS = {  # what needs a key, and the environment variable that holds it
     "openai-chat-completions": "OPENAI_API_KEY",
     "openai-completions": "OPENAI_API_KEY",
@@ -107,11 +109,21 @@ class ModelSpec:
         return self.name == "vllm" and int(self.arguments.get("data_parallel_size", 1)) == 1
 
     @property
+    def extractive(self) -> bool:
+        """Whether a continuation must be a span of the prompt's documents (``gen_extractive``)."""
+        return self.arguments.get("extractive") is True
+
+    @property
     def width(self) -> int:
-        """Prompts at once: threads behind an API (``gen_num_concurrent``, 8), else the batch size."""
+        """Prompts at once: requests (``gen_num_concurrent``, 8, to each server), else the batch size."""
         if self.is_api:
-            return int(self.arguments.get("num_concurrent", 8))
+            return int(self.arguments.get("num_concurrent", 8)) * max(1, len(self.urls))
         return self.batch_size if isinstance(self.batch_size, int) else 32
+
+    @cached_property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of ``gen_base_url=``: of one server or of several; () where it is not given."""
+        return addresses(self.arguments.get("base_url"))
 
     @property
     def tries(self) -> int:
@@ -149,6 +161,7 @@ class ModelSpec:
                 "of your own give generator=local-chat-completions."
             )
         self._check_adapter()
+        self._check_extractive()
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         self.prices  # noqa: B018 - raises
@@ -157,7 +170,8 @@ class ModelSpec:
 
         if self.name not in (*EMBEDDED, *model_registry.keys()):
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
-        _check_url(self.name, self.arguments.get("base_url"))
+        for url in self.urls or (None,):
+            _check_url(self.name, url)
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
             raise UserError(
                 f"generator={self.name} is not in this installation: it lacks the folder {EMBEDDED[self.name]}. Give "
@@ -175,6 +189,16 @@ class ModelSpec:
             raise UserError(
                 f"gen_peft is not used by generator={self.name}, whose model runs elsewhere: start the server with the "
                 "adapter, and name it with gen_model."
+            )
+
+    def _check_extractive(self) -> None:
+        given = self.arguments.get("extractive", False)
+        if not isinstance(given, bool):
+            raise UserError(f"gen_extractive={given!r} is not allowed: give True or False.")
+        if given and not self.is_hf:
+            raise UserError(
+                f"gen_extractive=True is not possible with generator={self.name}, which chooses its tokens by itself. "
+                "Give generator=hf or an embedded one, or leave it out."
             )
 
     def check_packages(self) -> None:
@@ -237,8 +261,13 @@ class ModelSpec:
 
     @cached_property
     def identity(self) -> list[Any]:
-        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once."""
+        """All that its output depends on, JSON-able: name, arguments, and the content of local folders, read once.
+
+        The addresses of several servers are no part of it: a run that was interrupted may go on with others.
+        """
         arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
+        if len(self.urls) > 1:
+            arguments["base_url"] = "several servers"
         folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []
         folders += [Path(value) for value in arguments.values() if isinstance(value, str) and Path(value).is_dir()]
         return [self.name, arguments, [_content(folder) for folder in folders]]

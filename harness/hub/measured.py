@@ -10,10 +10,14 @@ from typing import Any
 
 from lm_eval_rag.harness.checkpoints.note import Note
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.generators.spec import NO_GENERATOR
+from lm_eval_rag.harness.hub.published_note import is_local
+from lm_eval_rag.harness.scoring import RETRIEVAL_METRICS
 
 HOW = "Give a results_<date>.json of lm_eval, or a folder with some (--output_path)."
 KEYS = ("results", "n-samples", "config")
+BY_LM_EVAL = ("path", "batch_size", "max_batch_size", "device")  # change no answer
+DEV_EM = "dev_em"  # percent, in the note of a generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Measured:
         of: Number of questions of the whole task; if ``asked`` is smaller, the card says so.
         part: Which questions were used, if not the task's test questions.
         source: The file, or ``training``.
+        conditions: What it was measured with: method, retriever and other arguments, version of the data.
         is_first: Whether the metric is the first that the task shows.
     """
 
@@ -41,6 +46,7 @@ class Measured:
     part: str = ""
     source: str = ""
     is_first: bool = False
+    conditions: str = ""
 
     @property
     def on(self) -> str:
@@ -59,17 +65,24 @@ def from_files(paths: Sequence[Path], model: Path, repo: str) -> list[Measured]:
 
 
 def from_note(note: Note) -> list[Measured]:
-    """The scores in a training note: those on the dev questions, which were held out from training."""
-    tasks = ", ".join(note.tasks)
+    """The scores of the kept checkpoint in a training note, by task, on questions held out from the training pairs.
+
+    Scores before training are none of this checkpoint.
+    """
+    settings, results = note.settings, note.results
+    if note.kind == "retriever":
+        scores, metric = dict(results.get("recalls", {})), "recall@10"
+        conditions = f"{settings.get('encoder', '')}, exact search" + (", with rules" if note.mode == "rgft" else "")
+    else:
+        marks = {f"{DEV_EM}_{task}": task for task in note.tasks}
+        scores = {marks[key]: value / 100 for key, value in results.items() if key in marks}
+        metric, (name, options) = "em", settings.get("retriever") or ("", {})
+        given = [f"retriever={name}", *(f"retriever_{key}={value}" for key, value in options.items())] if name else []
+        conditions = ", ".join([str(settings.get("method", "")), *given])
     return [
-        Measured(tasks, name, value, part="dev questions", source="training")
-        for name, value in note.results.items()
-        if _is_score(name) and isinstance(value, int | float) and not isinstance(value, bool)
+        Measured(task, metric, round(value, 4), part="dev questions", source="training", conditions=conditions)
+        for task, value in scores.items()
     ]
-
-
-def _is_score(name: str) -> bool:
-    return name.removeprefix("dev_").removesuffix("_before") in METRICS
 
 
 def _files(path: Path) -> list[Path]:
@@ -91,12 +104,16 @@ def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
             f"{path} is from another model: none of its model_args ({arguments}) is {model} or {repo}. Give results of "
             "the model that is published."
         )
+    answers = _pairs(arguments).get("generator") != NO_GENERATOR
     for task, count in counts.items():
         first = _first_metric(content, task)
+        conditions = _conditions(content, task, model, repo)
         for key, value in results.get(task, {}).items():
             metric, comma, filter_ = key.partition(",")
             if not comma or metric.endswith("_stderr") or isinstance(value, bool | str):
                 continue
+            if not answers and metric not in RETRIEVAL_METRICS:
+                continue  # nothing answered, so its em of 0 says nothing of the checkpoint
             stderr = results[task].get(f"{metric}_stderr,{filter_}")
             yield Measured(
                 task,
@@ -107,6 +124,7 @@ def _from_file(path: Path, model: Path, repo: str) -> Iterator[Measured]:
                 count["original"],
                 source=path.name,
                 is_first=key == f"{first},none",
+                conditions=conditions,
             )
 
 
@@ -118,7 +136,27 @@ def _first_metric(content: Mapping[str, Any], task: str) -> str:
 
 def _is_of(arguments: Mapping[str, Any] | str, model: Path, repo: str) -> bool:
     """Whether a model argument of the run is the folder or the repository."""
+    return any(_is_this(value, model, repo) for value in _pairs(arguments).values())
+
+
+def _is_this(value: Any, model: Path, repo: str) -> bool:
+    return str(value).partition("@")[0] == repo or Path(str(value)).expanduser().resolve() == model
+
+
+def _pairs(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     if isinstance(arguments, str):
-        arguments = dict(part.partition("=")[::2] for part in arguments.split(","))
-    values = [str(value) for value in arguments.values()]
-    return any(value.partition("@")[0] == repo or Path(value).expanduser().resolve() == model for value in values)
+        return dict(part.partition("=")[::2] for part in arguments.split(","))
+    return dict(arguments)
+
+
+def _conditions(content: Mapping[str, Any], task: str, model: Path, repo: str) -> str:
+    """Method and arguments of a run, without local paths, and the version of the task's data."""
+    config, texts = content["config"], []
+    for key, value in _pairs(config.get("model_args") or {}).items():
+        if _is_this(value, model, repo):
+            texts.append(f"{key}=this checkpoint")
+        elif key not in BY_LM_EVAL:
+            local = isinstance(value, str) and is_local(value, model)
+            texts.append(f"{key}={Path(value).name if local else value}")
+    version = (content.get("versions") or {}).get(task)
+    return ", ".join([str(config.get("model", "")), *texts, *([f"data version {version}"] if version else [])])

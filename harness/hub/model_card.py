@@ -12,7 +12,8 @@ from lm_eval_rag.harness.checkpoints.download import HUB_ID
 from lm_eval_rag.harness.checkpoints.note import Note
 from lm_eval_rag.harness.common.card_table import card_table
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.hub import terms
+from lm_eval_rag.harness.generators.spec import EMBEDDED
+from lm_eval_rag.harness.hub import model_use, terms
 from lm_eval_rag.harness.hub.cards import DataSet, assembled
 from lm_eval_rag.harness.hub.measured import Measured
 
@@ -23,8 +24,10 @@ LIBRARIES = {  # a file of the folder -> the Hub's name of the library; the firs
     "modules.json": "sentence-transformers",
     "config.json": "transformers",
 }
-ARGUMENT = {("retriever", False): "retriever_adapter", ("retriever", True): "retriever_adapter",
-            ("generator", False): "gen_pretrained", ("generator", True): "gen_peft"}  # fmt: skip
+COUNTS = (  # what a note has besides scores
+    "rows", "dev_rows", "rows_left_out", "prompts_with_dropped_documents", "dropped_documents",
+    "rows_without_the_answer", "epoch", "step", "seconds", "device",
+)  # fmt: skip
 TASKS = {"generator": "text-generation", "retriever": "sentence-similarity"}
 
 
@@ -36,12 +39,13 @@ class About:
         folder: The model's folder.
         repo: ``ORG/NAME``.
         tag: Tag of this version, or None.
-        note: Its ``rulerag.json``, or None.
+        note: Its ``rulerag.json`` as it is published, or None.
         measured: Measured results.
         licence: The Hub's identifier; None reads it from the folder's README.md.
-        base_model: Hub id; None reads it from the folder's README.md.
+        base_model: Hub id; None reads it from the folder's README.md, then takes ``noted_base``.
         datasets: Hub ids of the training data.
         trained_on: The datasets in the note, as far as they are known.
+        noted_base: Hub id of the base model by the note, or None.
     """
 
     folder: Path
@@ -53,6 +57,7 @@ class About:
     base_model: str | None
     datasets: Sequence[str]
     trained_on: Sequence[DataSet]
+    noted_base: str | None = None
 
 
 def model_card(about: About) -> str:
@@ -73,11 +78,11 @@ def model_card(about: About) -> str:
     results = [
         EvalResult(
             task_type="question-answering", dataset_type=row.task, dataset_name=row.on, metric_type=row.metric,
-            metric_value=row.value,
+            metric_value=row.value, dataset_split=row.part or None,
         )
         for row in about.measured
     ]  # fmt: skip
-    front |= {"license": licence, "base_model": about.base_model or front.get("base_model")}
+    front |= {"license": licence, "base_model": about.base_model or front.get("base_model") or about.noted_base}
     front["datasets"] = [name.partition("@")[0] for name in about.datasets] or front.get("datasets")
     front["tags"] = list(dict.fromkeys([*(front.get("tags") or ()), OURS]))
     front.setdefault("library_name", library(about.folder))
@@ -85,7 +90,8 @@ def model_card(about: About) -> str:
         front.setdefault("pipeline_tag", TASKS[about.note.kind])
     name = about.repo.split("/")[-1]
     data = ModelCardData(**front, model_name=name, eval_results=results or None)
-    return assembled(data.to_yaml(), [text or f"# {name}", *_parts(about)])
+    restricted = model_use.warning({data.name: tuple(data.sources.values()) for data in about.trained_on})
+    return assembled(data.to_yaml(), [text or f"# {name}", restricted, *_parts(about)])
 
 
 def library(folder: Path) -> str:
@@ -94,7 +100,7 @@ def library(folder: Path) -> str:
 
 
 def base_model(folder: Path) -> str | None:
-    """The Hub id of the base model in an adapter's configuration; None if the folder has no adapter.
+    """The Hub id of the base model in an adapter's configuration; None without an adapter, and for an embedded base.
 
     Raises:
         UserError: The base model is a local folder, which other users do not have.
@@ -103,6 +109,8 @@ def base_model(folder: Path) -> str | None:
     if not config.is_file():
         return None
     name = str(json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path"))
+    if name in EMBEDDED:
+        return None
     if Path(name).expanduser().exists() or not HUB_ID.fullmatch(name):
         raise UserError(
             f"The base model in {config} is the local path {name!r}, which other users do not have. Give its Hub id "
@@ -131,34 +139,31 @@ def _parts(about: About) -> list[str]:
     note, parts = about.note, list[str]()
     if note:
         prompt = f", prompts of version `{note.prompt}`" if note.prompt else ""
-        parts += [f"A {note.kind} trained by lm-eval-rag ({note.mode}, seed {note.seed}{prompt}).", _use(about, note)]
+        at = about.repo + (f"@{about.tag}" if about.tag else "")
+        parts += [f"A {note.kind} trained by lm-eval-rag ({note.mode}, seed {note.seed}{prompt}).",
+                  model_use.base_line(note, about.base_model or about.noted_base),
+                  model_use.command(note, at, adapter=library(about.folder) == "peft")]  # fmt: skip
     if about.measured:
         shown = [
-            (row.on, row.metric, f"{row.value:.4g}" + (f" ± {row.stderr:.2g}" if row.stderr else ""), row.source)
+            (row.on, row.metric, f"{row.value:.4g}" + (f" ± {row.stderr:.2g}" if row.stderr else ""), row.conditions,
+             row.source)
             for row in about.measured
-        ]
-        parts += ["## Measured\n\n± is one standard error.", card_table(("on", "metric", "value", "from"), shown)]
+        ]  # fmt: skip
+        columns = ("on", "metric", "value", "conditions", "from")
+        parts += ["## Measured\n\n± is one standard error.", card_table(columns, shown)]
     if note:
-        parts += _training(about, note)
+        parts += [model_use.limits(note), *_training(about, note)]
     return parts
-
-
-def _use(about: About, note: Note) -> str:
-    if not note.tasks:
-        return ""
-    argument = ARGUMENT[note.kind, library(about.folder) == "peft"]
-    at = about.repo + (f"@{about.tag}" if about.tag else "")
-    return f"    lm_eval --tasks {note.tasks[0]} --model rulerag_ft --model_args {argument}={at}"
 
 
 def _training(about: About, note: Note) -> list[str]:
     corpora = ", ".join(f"`{corpus}`" for corpus in note.corpora)
     licences = [(data.name, text) for data in about.trained_on for text in terms.statements(data.sources.values())]
     settings = {**note.settings, **note.versions}
-    other = {name: value for name, value in note.results.items() if name not in {row.metric for row in about.measured}}
+    other = {name: value for name, value in note.results.items() if name in COUNTS}
     return [
         f"## Training\n\nTasks: {', '.join(note.tasks) or 'none'}; corpora: {corpora or 'none'}.",
         card_table(("set", "sources' licence: terms"), licences) if licences else "",
-        card_table(("outcome", "value"), list(other.items())) if other else "",
+        card_table(("run", "value"), list(other.items())) if other else "",
         card_table(("setting", "value"), list(settings.items())) if settings else "",
     ]

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.checkpoints.download import HUB_ID
-from lm_eval_rag.harness.checkpoints.note import Note, read_note
+from lm_eval_rag.harness.checkpoints.note import NOTE, Note, note_text, read_note
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.hub import evaluations, measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
 from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_links_out, refuse_programs, refuse_secrets
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
+from lm_eval_rag.harness.hub.published_note import base_of, published_note
 from lm_eval_rag.harness.hub.run_card import run_card
 from lm_eval_rag.harness.hub.upload import CARD, Publication, upload
 from lm_eval_rag.harness.retrieval import run_file
@@ -59,6 +60,9 @@ def _parser(offered: Offered) -> argparse.ArgumentParser:
     model.add_argument("folder", type=Path, metavar="DIR", help="the folder of the trained model")
     model.add_argument("--licence", "--license", help="the Hub's identifier (default: from DIR/README.md)")
     model.add_argument("--base-model", metavar="ORG/NAME", help="Hub id (default: from DIR/adapter_config.json)")
+    model.add_argument("--retriever", metavar="ORG/NAME", help="Hub id of the retriever that a generator was trained "
+                       "with (default: from its rulerag.json)")  # fmt: skip
+    model.add_argument("--accept-terms", action="store_true", help="publish a model of restricted training data")
     model.add_argument("--dataset", action="append", default=[], help="Hub id of training data; may be repeated")
     model.add_argument("--results", action="append", default=[], type=Path, metavar="PATH",
                        help="lm_eval's results of this model, a file or a folder; may be repeated")  # fmt: skip
@@ -111,9 +115,13 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     """Publish a trained model's folder."""
     items, left_out = folder_items(chosen.folder)
     folder, note = chosen.folder.resolve(), _finished(chosen.folder)
-    results = [*(measured.from_note(note) if note else ()), *measured.from_files(chosen.results, folder, chosen.repo)]
-    base = chosen.base_model or base_model(folder)
     known = [dataset for task in (note.tasks if note else ()) if task in offered for dataset in offered[task]]
+    terms.check({data.name: data.sources.values() for data in known}, accepted=chosen.accept_terms, trained=True)
+    base = chosen.base_model or base_model(folder)
+    noted = base_of(note, folder, base) if note else None
+    if note:
+        note = published_note(note, folder, base=noted, retriever=chosen.retriever)
+    results = [*(measured.from_note(note) if note else ()), *measured.from_files(chosen.results, folder, chosen.repo)]
     about = About(
         folder=folder,
         repo=chosen.repo,
@@ -124,9 +132,12 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
         base_model=base,
         datasets=chosen.dataset,
         trained_on=known,
+        noted_base=noted,
     )
     by_path = {item.path: item for item in items}
     by_path[CARD] = Item.of(CARD, model_card(about).encode())
+    if note:
+        by_path[NOTE] = Item.of(NOTE, note_text(note).encode())
     if base and (config := by_path.get("adapter_config.json")):
         by_path[config.path] = _with_base(config, folder, base)
     by_path |= {item.path: item for item in evaluations.results(results, chosen.benchmark, chosen.entry)}

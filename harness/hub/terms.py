@@ -28,8 +28,11 @@ def restricted(sources: Iterable[Source]) -> list[Source]:
     return [source for source in sources if identifier(source) is None]
 
 
-def check(sets: Mapping[str, Iterable[Source]], *, accepted: bool) -> None:
-    """Refuse sets with restricted sources unless the user accepted their terms.
+def check(sets: Mapping[str, Iterable[Source]], *, accepted: bool, trained: bool = False) -> None:
+    """Refuse sets with restricted sources, or a model of them, unless the user accepted their terms.
+
+    Args:
+        trained: Whether a model that was trained on the sets is published, not the sets.
 
     Raises:
         UserError: Terms were not accepted; the message has the sets and their terms.
@@ -37,10 +40,11 @@ def check(sets: Mapping[str, Iterable[Source]], *, accepted: bool) -> None:
     by_set = {name: texts for name, sources in sets.items() if (texts := statements(restricted(sources)))}
     if by_set and not accepted:
         listed = "; ".join(f"{name} ({', '.join(texts)})" for name, texts in by_set.items())
+        first = "The model was trained on sets whose terms" if trained else "The terms of these sets' sources"
+        advice = "Train without these sets" if trained else "Leave these sets out"
         raise UserError(
-            f"The terms of these sets' sources restrict redistribution: {listed}. Leave these sets out. Or read the "
-            "terms and, if they allow what you plan, add --accept-terms; the card then has a warning. Consider "
-            "--private."
+            f"{first} restrict redistribution: {listed}. {advice}. Or read the terms and, if they "
+            "allow what you plan, add --accept-terms; the card then has a warning. Consider --private."
         )
 
 

@@ -125,6 +125,7 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
             file that is missing.
     """
     check_method(method)
+    given = _joined(given)
     _check_texts(given)
     given = {**_local(given), **given}
     given = {**preset_of(method, given), **given}
@@ -165,6 +166,16 @@ def read_arguments(name: str, method: Callable[..., Any], given: Mapping[str, An
         perplexity=_yes_or_no("perplexity", rest.get("perplexity", False)),
         prepare_max_calls=rest.get("prepare_max_calls"),
     )
+
+
+def _joined(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``gen_base_url=URL,URL`` whole again: lm_eval's reader of texts splits at commas."""
+    urls = [key for key, value in given.items() if key.startswith(("http://", "https://")) and value in ("", None)]
+    rest = {key: value for key, value in given.items() if key not in urls}
+    if urls and isinstance(rest.get("gen_base_url"), str):
+        rest["gen_base_url"] = ",".join([rest["gen_base_url"], *urls])
+        return rest
+    return dict(given)
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:
@@ -217,6 +228,8 @@ def _local(given: Mapping[str, Any]) -> dict[str, str]:
 def _omitted(method: Callable[..., Any], own: Mapping[str, Any], spec: ModelSpec) -> dict[str, int]:
     """A generator that was tuned without rules (SSFT) is given none, unless the user says otherwise."""
     if spec.note is None or spec.note.mode != "ssft" or "n_rules" not in defaults(method):
+        return {}
+    if own.get("guide") == "retrieval":  # its prompt has no rule
         return {}
     if own.get("n_rules", 0):
         log.warning("The generator was tuned without rules (ssft); n_rules=%s gives it some.", own["n_rules"])

@@ -34,6 +34,7 @@ from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, sh
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
+from lm_eval_rag.harness.plugin.other_data import warn_of_other_data
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
 from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
@@ -86,6 +87,7 @@ class RagLM(LM):  # type: ignore[misc]
         """Answer every request's question; each answer carries its record."""
         self._begin_record()
         queries = queries_of(requests)
+        warn_of_other_data(self.setup, [query.corpus for query in queries])
         first = first_places(requests, queries)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
         for i in sorted(set(first)):

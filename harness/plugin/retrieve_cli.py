@@ -32,6 +32,7 @@ from lm_eval_rag.harness.retrieval.run_file import Row, RunCorpus, RunNote, writ
 
 log = logging.getLogger(__name__)
 BATCH = 256  # queries after which the progress moves
+ONE_PASS = {"dense": 16_384}  # queries that are searched in one pass over the vectors of a corpus
 CHECKED, SHALLOW = 20, 10  # so many queries are searched again, so deep
 
 
@@ -70,7 +71,7 @@ def retrieve_main(argv: Sequence[str]) -> int:
     check("--k", chosen.k, Depth)
     if chosen.limit is not None:
         at_least("--limit", chosen.limit)
-    options = _options(chosen.retriever_args)
+    options = retriever_options(chosen.retriever_args)
     prepare(chosen.retriever, **options)  # a wrong name or option ends the command before any work
     output_folder(chosen.out.parent)
     given = as_corpus(chosen.corpus)
@@ -101,7 +102,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(text: str) -> dict[str, Any]:
+def retriever_options(text: str) -> dict[str, Any]:
+    """The options of a retriever by ``NAME=VALUE,NAME=VALUE``, with or without the prefix ``retriever_``.
+
+    Raises:
+        UserError: The text is of another form.
+    """
     from lm_eval.utils import simple_parse_args_string
 
     try:
@@ -170,7 +176,8 @@ def make_run(wanted: Wanted, path: Path, given: Corpus | None = None) -> RunNote
     journal = Journal(cache_dir() / "journal" / f"retrieve-{run[:16]}.sqlite", run)
     try:
         rows, held = [], dict[str, RunCorpus]()
-        for query, row in _served(wanted, RetrieveBackend(corpora, journal, BATCH)):
+        batch = ONE_PASS.get(wanted.retriever, BATCH)
+        for query, row in _served(wanted, RetrieveBackend(corpora, journal, batch)):
             rows.append(row)
             known = held.get(row[0])
             held[row[0]] = _counted(known, corpora, query)
@@ -193,7 +200,7 @@ def _served(wanted: Wanted, backend: RetrieveBackend) -> Iterator[tuple[Query, R
     """Each query with its row of the run, corpus by corpus."""
     order = sorted(wanted.queries, key=lambda query: query.corpus or "")  # stable: questions stay in their order
     with Meter("retrieval", len(order), "queries") as meter:
-        for part in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
+        for part in (order[start : start + backend.batch] for start in range(0, len(order), backend.batch)):
             replies = backend.serve([(query, Retrieve(query.text, wanted.k)) for query in part])
             for query, reply in zip(part, replies, strict=True):
                 if isinstance(reply, CallError):

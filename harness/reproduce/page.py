@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from lm_eval_rag.harness.generators.spec import NO_GENERATOR
 from lm_eval_rag.harness.report.cluster_keys import clustering_text
 from lm_eval_rag.harness.report.mistakes import Counts, count
 from lm_eval_rag.harness.report.published import PublishedRow
@@ -13,10 +15,11 @@ from lm_eval_rag.harness.report.stats import Interval, interval
 from lm_eval_rag.harness.reproduce.claims import Tested, judge, line_scores
 from lm_eval_rag.harness.reproduce.figure_data import FigureData, figures_of
 from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
-from lm_eval_rag.harness.reproduce.row_results import NO_GENERATOR, RETRIEVAL_METRICS, Result, Results, clusters_of
-from lm_eval_rag.harness.reproduce.running import Job, jobs
+from lm_eval_rag.harness.reproduce.row_results import Result, Results, clusters_of
+from lm_eval_rag.harness.reproduce.running import Job, jobs, sampling_command
 from lm_eval_rag.harness.reproduce.table_spec import Claim, Row, Table
 from lm_eval_rag.harness.reproduce.verdicts import RowVerdict, compared_of, row_verdict
+from lm_eval_rag.harness.scoring import RETRIEVAL_METRICS
 
 RUN, PARTLY_RUN, PUBLISHED_ONLY = "run", "partly run", "published only"
 
@@ -220,8 +223,11 @@ def _status(rows: Sequence[Row], results: Results, failed: Mapping[str, str]) ->
 
 
 def _commands(all_jobs: Sequence[Job], table: Table) -> Iterable[str]:
-    """Training and evaluation by hand, then the one command that does both."""
-    yield from dict.fromkeys(line for job in all_jobs for line in job.commands())
+    """Sampling, training and evaluation by hand, then the one command that does all."""
+    name, out = table.file or table.name, Path("reproduced") / table.name
+    if any(job.sample for job in all_jobs):
+        yield sampling_command(name, out, [all_jobs[0].row.line])
+    yield from dict.fromkeys(line for job in all_jobs for line in job.commands(out))
     if all_jobs:
-        words = ["lm-eval-rag", "reproduce", table.file or table.name, "--only", all_jobs[0].row.line]
+        words = ["lm-eval-rag", "reproduce", name, "--only", all_jobs[0].row.line]
         yield f"# training and evaluation in one: {shlex.join(words)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.generators.spec import NO_GENERATOR
 from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
 from lm_eval_rag.harness.report.clusters import Clusters
 from lm_eval_rag.harness.report.mistakes import Corpora, Mistake, mistakes, reaches
@@ -17,11 +18,8 @@ from lm_eval_rag.harness.reproduce.banks import part_of_heads
 from lm_eval_rag.harness.reproduce.running import DONE, Job, Runner, jobs
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.harness.scoring import METRICS
+from lm_eval_rag.harness.scoring import RETRIEVAL_METRICS
 
-RETRIEVAL = ("recall@", "pooled_", "mrr", "evidence_")  # how the names of retrieval metrics begin
-RETRIEVAL_METRICS = tuple(name for name in METRICS if name.startswith(RETRIEVAL))
-NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a row with it measures only retrieval
 Results = Mapping[tuple[str, str], "Result"]  # (name of a row, task) -> its result
 
 

@@ -13,12 +13,13 @@ import random
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.plugin.saved_run import save_run
 from lm_eval_rag.harness.reproduce.sharing import CALLS, shared_calls
@@ -66,17 +67,24 @@ class Job:
         given = {key: value for key, value in others.items() if value}
         return digest([*parts, *(["chat"] if row.chat else []), *([given] if given else [])])[:12]
 
-    def commands(self, place: str = "runs") -> list[str]:
+    def samples_file(self, out: Path) -> Path:
+        """The file with the indices of the sampled questions, for the printed command; jobs of one sample share it."""
+        return out / f"samples-{digest([self.tasks, self.sample, self.metadata])[:12]}.json"
+
+    def commands(self, out: Path) -> list[str]:
         """The commands that do the same by hand: what must come before, training, then evaluation.
 
-        ``samples.json``, where it is named, holds the indices of the sampled questions.
+        Args:
+            out: Output folder of the table; the file of :meth:`samples_file` in it must have been written.
         """
         training = [line for step in self.steps for line in _training(step)]
         options = dict(self.arguments)
         batch = options.pop("batch_size", None)  # lm_eval has its own option for it, and refuses it in --model_args
         model_args = _pairs(options)
         words = ["lm_eval", "run", "--model", self.row.model, "--tasks", ",".join(self.tasks), "--log_samples"]
-        words += ["--output_path", f"{place}/{self.row.name}"] + (["--model_args", model_args] if model_args else [])
+        words += ["--output_path", str(out / "runs" / self.row.name)] + (
+            ["--model_args", model_args] if model_args else []
+        )
         words += ["--batch_size", str(batch)] if batch else []
         words += ["--apply_chat_template"] if self.row.chat else []
         words += ["--system_instruction", self.row.system] if self.row.system else []
@@ -84,7 +92,7 @@ class Job:
         words += ["--metadata", json.dumps(self.metadata)] if self.metadata else []
         words += ["--limit", str(self.row.first)] if self.row.first else []
         words += ["--include_path", self.row.include_path] if self.row.include_path else []
-        words += ["--samples", SAMPLES] if self.sample else []
+        words += ["--samples", str(self.samples_file(out))] if self.sample else []
         return [*self.row.before, *dict.fromkeys(training), shlex.join(words)]
 
 
@@ -176,6 +184,14 @@ class Runner:
             gen_kwargs=dict(job.row.gen_kwargs) or None,
         )
 
+    def write_samples(self, rows: Sequence[Row]) -> list[Path]:
+        """Write the files of sampled questions that the printed commands of these rows read."""
+        files = {job.samples_file(self.out): job for row in rows for job in jobs(row) if job.sample}
+        for path, job in files.items():
+            output_folder(self.out)
+            path.write_text(json.dumps(self._samples(job)), encoding="utf-8")
+        return list(files)
+
     def _samples(self, job: Job) -> dict[str, list[int]] | None:
         """Task -> indices of its questions, sampled with seed 0; all questions of a task without a sample size."""
         if not job.sample:
@@ -203,6 +219,12 @@ class Runner:
             options |= {"include_path": include_path} if include_path else {}
             self._managers[key] = TaskManager(**options)
         return self._managers[key]
+
+
+def sampling_command(table: str, out: Path, only: Sequence[str] | None = None) -> str:
+    """The command that writes the files of sampled questions, which :meth:`Job.commands` name."""
+    words = ["lm-eval-rag", "reproduce", table, "--write-samples", "--out", str(out)]
+    return shlex.join([*words, *(["--only", *only] if only else [])])
 
 
 def _training(step: TrainingStep) -> Iterator[str]:

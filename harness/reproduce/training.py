@@ -101,7 +101,10 @@ def check_step(step: TrainingStep) -> None:
     """Raise a UserError unless ``lm-eval-rag train`` accepts the options of a step and of the steps within it."""
     parser, options = _Parser(prog="lm-eval-rag train"), OPTIONS[step.what]
     options.add_arguments(parser)
-    options.read_settings(parser.parse_args(arguments(step, key_of)[1:])).check()
+    given = parser.parse_args(arguments(step, key_of)[1:])
+    options.read_settings(given).check()
+    if step.what == "generator":
+        generator_cli.read_setup(given)
     for inner in steps_within(step):
         check_step(inner)
 

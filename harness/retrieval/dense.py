@@ -1,7 +1,7 @@
 """Dense retrieval: two encoders ("towers"), inner product, FAISS (as DPR, arXiv:2004.04906).
 
 ``retriever=dense,retriever_model=minilm``: a preset of :mod:`lm_eval_rag.harness.retrieval.encoders`, a folder, or a
-Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in
+Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in shards in
 ``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Vectors made elsewhere are given as ``retriever_index=FILE_OR_FOLDER``
 (:mod:`lm_eval_rag.harness.retrieval.prebuilt_vectors`). Queries are encoded in float32: they are few, and in bfloat16
 the vector of a query would depend on its batch. In float32 only its last digits may.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -22,12 +22,14 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import encoding_cost, nearest
-from lm_eval_rag.harness.retrieval.embeddings import Store, stored_vectors
+from lm_eval_rag.harness.retrieval.embeddings import fill, stored_vectors
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers
 from lm_eval_rag.harness.retrieval.prebuilt_vectors import Ids, PrebuiltVectors, open_vectors
+from lm_eval_rag.harness.retrieval.shards import FORMAT as LAYOUT
+from lm_eval_rag.harness.retrieval.shards import Store
 from lm_eval_rag.harness.retrieval.towers import Dtype, Encoder, fast_dtype
 
-FORMAT = 1  # of the vectors on disk
+FORMAT = 1  # of what a search returns; how vectors are stored is no part of it
 Kind = Literal["flat", "hnsw"]
 KINDS: dict[str, Kind] = {"flat": "flat", "hnsw": "hnsw"}
 
@@ -71,7 +73,7 @@ class Dense:
             "tower": documents.identity,
             "dtype": self._dtype,
             "store": store,
-            "format": FORMAT,
+            "format": LAYOUT,
         }
         kind = index if index == "flat" else f"hnsw(M={neighbours}, ef={explored})"
         packages = f"{versions('torch', 'transformers', 'sentence-transformers')}, {nearest.provider()}"
@@ -117,31 +119,45 @@ class Dense:
 
     @cached_property
     def vectors(self) -> Any:
-        """The documents' vectors (N, D), float16 or float32, memory-mapped."""
-        loaded: list[Encoder] = []  # the model, from the first chunk to the last
+        """The documents' vectors (N, D), float16 or float32, in shards that are mapped one at a time."""
+        return stored_vectors(self.folder, len(self._corpus), self._store, self._encode_documents(), self._key)
+
+    def encode_share(self, share: tuple[int, int]) -> Any | None:
+        """Encode one process's share of the documents; see :func:`~lm_eval_rag.harness.retrieval.embeddings.fill`.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        documents = self._encode_documents()
+        return fill(self.folder, len(self._corpus), self._store, documents, self._key, share=share)
+
+    def _encode_documents(self) -> Callable[[int, int], Any]:
+        """Encodes the rows from start to stop; loads the model at its first call."""
+        loaded: list[Encoder] = []
 
         def encode(start: int, stop: int) -> Any:
             if not loaded:
                 encoding_cost.announce(len(self._corpus), start)
                 loaded.append(self._load(self._documents, self._dtype))
-                encoding_cost.estimate(loaded[0], self._corpus.texts, start)
-            return loaded[0].encode(self._corpus.texts[start:stop])
+                encoding_cost.estimate(loaded[0], self._corpus, start)
+            return loaded[0].encode(self._corpus.texts_of(range(start, stop)))
 
-        return stored_vectors(self._folder, len(self._corpus), self._store, encode, self._key)
+        return encode
 
     @cached_property
     def _encoder(self) -> Encoder:
         return self._load(self._queries, "float32")
 
     @cached_property
-    def _candidates(self) -> nearest.Candidates:
+    def _candidates(self) -> nearest.Candidates | None:
         if self._index == "flat":
             return nearest.flat(self.vectors)
-        file = self._folder / f"hnsw-{self._graph[0]}.faiss"
+        file = self.folder / f"hnsw-{self._graph[0]}.faiss"
         return nearest.hnsw(self.vectors, *self._graph, file=file)
 
     @property
-    def _folder(self) -> Any:
+    def folder(self) -> Path:
+        """Where the vectors of the documents are stored."""
         return cache_dir() / "embeddings" / hashlib.sha256(_json(self._key).encode()).hexdigest()[:16]
 
     def _load(self, tower: Tower, dtype: Dtype) -> Encoder:
@@ -208,7 +224,7 @@ def dense(
     need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers", "faiss")
     overrides = Overrides(pooling, query_prefix, document_prefix, normalize, max_length)
     queries, documents = towers(model, document_model, adapter, overrides)
-    prebuilt = None if index in KINDS else open_vectors(index, corpus, index_ids or "file")
+    prebuilt = None if index in KINDS else open_vectors(index, corpus, index_ids or "file", documents.identity)
     return Dense(
         corpus,
         queries,

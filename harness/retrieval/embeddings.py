@@ -1,107 +1,129 @@
-"""Document vectors on disk: computed once, in chunks, and memory-mapped; a killed run is resumed.
+"""Document vectors on disk: computed once, shard by shard; a killed run is resumed.
 
-A finished folder holds ``vectors.npy``. Until then ``partial.npy`` has the final shape, and ``done.json`` says how many
-of its rows are finished. It is written after these rows, so a killed process loses one chunk at most. A lock lets one
-process compute at a time; the others wait and then read the result.
+Several processes may share the shards of a corpus: each shard has a lock, and a process that finds a finished shard
+goes on to the next one. How one shard is written: :mod:`lm_eval_rag.harness.retrieval.shard_file`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.locks import locked
+from lm_eval_rag.harness.common.paths import full_disk, storing
 from lm_eval_rag.harness.common.progress import Meter
+from lm_eval_rag.harness.retrieval import shards as layout
+from lm_eval_rag.harness.retrieval.manifest import open_shards, same_origin, write_manifest
+from lm_eval_rag.harness.retrieval.shard_file import Shardful, encoded, finished_rows, make
+from lm_eval_rag.harness.retrieval.shards import MANIFEST, Shard, Store, decoded, map_shard, read_note
 
 log = logging.getLogger(__name__)
-Store = Literal["float16", "float32"]
 Encode = Callable[[int, int], Any]
 CHUNK = 1024  # rows after which the progress is saved and shown
+RESUMED = "Free space, or set LM_EVAL_RAG_CACHE to another folder. What is finished is kept, and the next run resumes."
 
 
 def stored_vectors(
     folder: Path, rows: int, store: Store, encode: Encode, note: Mapping[str, Any], chunk: int = CHUNK
 ) -> Any:
-    """The vectors of all rows, as a read-only memory map; in memory if the folder cannot be written.
+    """The vectors of all rows, as :class:`Shards`; in memory if they are few and the folder cannot be written.
 
     Args:
         folder: A folder for these vectors alone; created if it is missing.
         rows: Number of documents.
         store: Type of the stored numbers.
         encode: ``encode(start, stop)`` returns the vectors of these rows, of shape (stop - start, dimensions).
-        note: A description of the vectors, stored beside them for human readers.
+        note: What the vectors depend on, stored beside them; a JSON object.
+
+    Raises:
+        UserError: Shards do not belong together, or ``encode`` gave NaN or another number of vectors.
+        MachineError: The disk is full, or the folder cannot be written and there is more than one shard.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / "lock"):
-            vectors = _finished(folder / "vectors.npy", rows, store)
-            if vectors is None:
-                (folder / "note.json").write_text(json.dumps(note, indent=1), encoding="utf-8")
-                _fill(folder, rows, store, encode, chunk)
-                vectors = _finished(folder / "vectors.npy", rows, store)
+        opened = _opened(folder, rows, note)
+        return fill(folder, rows, store, encode, note, chunk) if opened is None else opened
     except OSError as error:
+        if rows > layout.SHARD or full_disk(error):
+            with storing(folder, RESUMED):
+                raise
         log.warning("Vectors cannot be stored in %s (%s). The next run computes them again.", folder, error)
-        return np.concatenate([part.astype(store) for _, part in _chunks(encode, 0, rows, chunk)])
-    assert vectors is not None
-    return vectors
+        spans = ((at, min(at + chunk, rows)) for at in range(0, rows, chunk))
+        return decoded(np.concatenate([encoded(encode, start, stop, store) for start, stop in spans]))
 
 
-def _finished(path: Path, rows: int, store: Store) -> Any | None:
-    """The vectors of an earlier run, or None if they are missing or damaged."""
-    if not path.exists():
+def fill(
+    folder: Path,
+    rows: int,
+    store: Store,
+    encode: Encode,
+    note: Mapping[str, Any],
+    chunk: int = CHUNK,
+    share: tuple[int, int] = (1, 1),
+) -> Any | None:
+    """Make the shards that are missing: all, or those of one of several processes.
+
+    Args:
+        share: (i, n): every n-th shard from the i-th, i from 1.
+
+    Returns:
+        The vectors if all shards are there at the end, else None.
+
+    Raises:
+        OSError: The folder cannot be written.
+        UserError: As :func:`stored_vectors`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    spans = [(start, min(start + layout.SHARD, rows)) for start in range(0, rows, layout.SHARD)]
+    wanted = [Shardful(folder, f"{i:05}", start, stop, store, note) for i, (start, stop) in enumerate(spans)]
+    own = wanted[share[0] - 1 :: share[1]]
+    ready = {one.name for one in own if _finished(one)}
+    done = sum(one.rows if one.name in ready else finished_rows(one) for one in own)
+    with Meter("encoding of documents", sum(one.rows for one in own), "documents", start=done) as meter:
+        for one in own:
+            if one.name not in ready:
+                with locked(folder / f"{one.name}.lock"):
+                    if _finished(one) is None:
+                        make(one, encode, chunk, meter.update)
+    shards = [shard for one in wanted if (shard := _finished(one)) is not None]
+    if len(shards) < len(wanted):
+        return None
+    with locked(folder / "lock"):
+        return write_manifest(folder, shards, rows)
+
+
+def _opened(folder: Path, rows: int, note: Mapping[str, Any]) -> Any | None:
+    """The vectors of an earlier run; None if they are missing or damaged."""
+    if not (folder / MANIFEST).exists():
         return None
     try:
-        vectors = np.load(path, mmap_mode="r")
-    except (ValueError, EOFError) as error:
-        log.warning("The vectors %s are damaged (%s). They are computed again.", path, error)
+        return open_shards(folder, rows, note)
+    except UserError as error:
+        log.warning("%s They are looked at one by one; what is damaged is computed again.", error)
+        (folder / MANIFEST).unlink(missing_ok=True)
         return None
-    if vectors.ndim != 2 or len(vectors) != rows or vectors.dtype != store:
-        log.warning("The vectors %s are damaged (%s %s). They are computed again.", path, vectors.shape, vectors.dtype)
+
+
+def _finished(one: Shardful) -> Shard | None:
+    """A shard that an earlier run finished; None if it is missing or damaged.
+
+    Raises:
+        UserError: It was made from something else.
+    """
+    shard = read_note(one.note_file)
+    if shard is None:
         return None
-    return vectors
-
-
-def _fill(folder: Path, rows: int, store: Store, encode: Encode, chunk: int) -> None:
-    partial, done = folder / "partial.npy", folder / "done.json"
-    start = _finished_rows(partial, done, rows, store)
-    vectors = np.load(partial, mmap_mode="r+") if start else None
-    for at, part in _chunks(encode, start, rows, chunk):
-        if vectors is None:
-            shape = (rows, part.shape[1])
-            vectors = np.lib.format.open_memmap(partial, mode="w+", dtype=np.dtype(store), shape=shape)
-        vectors[at : at + len(part)] = part
-        vectors.flush()
-        _write(done, {"rows": at + len(part)})
-    del vectors
-    partial.replace(folder / "vectors.npy")
-    done.unlink(missing_ok=True)
-
-
-def _finished_rows(partial: Path, done: Path, rows: int, store: Store) -> int:
-    """How many rows an earlier run that was killed has finished."""
+    same_origin(f"The shard {one.folder / shard.file}", shard.made_from, one.made_from)
     try:
-        count = int(json.loads(done.read_text(encoding="utf-8"))["rows"])
-        vectors = np.load(partial, mmap_mode="r")
-    except (OSError, ValueError, EOFError, KeyError, TypeError):
-        return 0
-    usable = vectors.ndim == 2 and len(vectors) == rows and vectors.dtype == store and 0 < count <= rows
-    return count if usable else 0
-
-
-def _chunks(encode: Encode, start: int, rows: int, chunk: int) -> Iterator[tuple[int, Any]]:
-    with Meter("encoding of documents", rows, "documents", start=start) as meter:
-        for at in range(start, rows, chunk):
-            part = encode(at, min(at + chunk, rows))
-            yield at, part
-            meter.update(len(part))
-
-
-def _write(path: Path, value: Any) -> None:
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(value), encoding="utf-8")
-    temporary.replace(path)
+        if (shard.start, shard.stop, shard.store) != (one.start, one.stop, one.store):
+            raise UserError(f"The note {one.note_file} is of other rows or numbers.")
+        map_shard(one.folder, shard)
+    except UserError as error:
+        log.warning("%s It is computed again.", error)
+        one.note_file.unlink(missing_ok=True)
+        return None
+    return shard

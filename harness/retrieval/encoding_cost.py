@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 
+from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.towers import Encoder
 
 log = logging.getLogger(__name__)
@@ -24,13 +24,13 @@ def announce(documents: int, done: int) -> None:
         )  # fmt: skip
 
 
-def estimate(encoder: Encoder, texts: Sequence[str], done: int) -> None:
+def estimate(encoder: Encoder, corpus: Corpus, done: int) -> None:
     """Say how long the rest takes, by a few batches of documents from all over it."""
-    left = len(texts) - done
+    left = len(corpus) - done
     if left < LARGE:
         return
     step = left // (BATCHES * encoder.batch_size) or 1
-    sample = [texts[row] for row in range(done, len(texts), step)][: BATCHES * encoder.batch_size]
+    sample = corpus.texts_of(range(done, len(corpus), step)[: BATCHES * encoder.batch_size])
     encoder.encode(sample[: encoder.batch_size])  # the first batch also prepares the device
     began = time.perf_counter()
     encoder.encode(sample)

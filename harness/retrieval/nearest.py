@@ -1,8 +1,9 @@
-"""The vectors with the largest inner product, by FAISS: all are compared (flat), or a graph of neighbours (HNSW).
+"""The vectors with the largest inner product: all are compared (flat), or FAISS's graph of neighbours is (HNSW).
 
-FAISS proposes candidates. Their scores are then computed in float64, one query at a time, and ties are broken by row.
-So a result depends neither on the batch nor on the order of FAISS. Flat is exact: it asks for more candidates until
-none that is left out can tie with the k-th.
+On the CPU, flat is one pass over all vectors (:mod:`lm_eval_rag.harness.retrieval.exact_search`). On GPUs and in a
+graph FAISS proposes candidates. Their scores are then computed in float64, one query at a time, and ties are broken by
+row. So a result depends neither on the batch nor on the order of FAISS. Flat is exact on GPUs too: it asks for more
+candidates until none that is left out can tie with the k-th.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lm_eval_rag.harness.common.extras import versions
+from lm_eval_rag.harness.retrieval.exact_search import best_rows
 
 log = logging.getLogger(__name__)
 # (queries, m) -> (scores, rows) of the m best rows of each query: float32 and int64 of shape (Q, m); row -1 means none.
@@ -38,22 +40,31 @@ def provider() -> str:
     return f"faiss={faiss.__version__}"
 
 
-def search(vectors: Any, candidates: Candidates, queries: Any, k: int, *, exact: bool) -> list[list[tuple[int, float]]]:
+def search(
+    vectors: Any, candidates: Candidates | None, queries: Any, k: int, *, exact: bool
+) -> list[list[tuple[int, float]]]:
     """The ``k`` rows with the largest inner product with each query, best first, ties by row.
 
     Args:
         vectors: (N, D), any float type.
-        candidates: Proposes rows.
+        candidates: Proposes rows; None compares all vectors on the CPU.
         queries: float32 (Q, D).
         exact: Whether ``candidates`` compares all rows; it is then asked for more while ties may be left out.
 
     Returns:
         For each query ``min(k, N)`` pairs (row, score); HNSW may return fewer.
     """
+    if candidates is None:
+        return best_rows(vectors, queries, k)
     rows = len(vectors)
     rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
     waiting, width = list(range(len(queries))), min(k + EXTRA, rows)
     while waiting:
+        if exact and width > GPU_MOST:
+            log.info("%d queries for %d rows each run on the CPU: a GPU finds %d at most.", len(waiting), k, GPU_MOST)
+            for i, ranking in zip(waiting, best_rows(vectors, queries[waiting], k), strict=True):
+                rankings[i] = ranking
+            break
         scores, proposed = candidates(np.ascontiguousarray(queries[waiting]), width)
         incomplete = []
         for i, approximate, candidate_rows in zip(waiting, scores, proposed, strict=True):
@@ -73,44 +84,17 @@ def _ranked(vectors: Any, query: Any, rows: Any) -> list[tuple[int, float]]:
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def flat(vectors: Any) -> Candidates:
-    """Compares all rows: on the GPUs when FAISS has any, and up to ``GPU_MOST`` candidates are asked for."""
+def flat(vectors: Any) -> Candidates | None:
+    """Compares all rows: on the GPUs when FAISS has any; None without one."""
     import faiss
 
-    on_cpu = _on_cpu(vectors)
     if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
-        return on_cpu
+        return None
     index = faiss.IndexFlatIP(vectors.shape[1])
     for start in range(0, len(vectors), BLOCK):
         index.add(np.ascontiguousarray(vectors[start : start + BLOCK], np.float32))
     on_gpus: Candidates = faiss.index_cpu_to_all_gpus(index).search
-
-    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
-        if m <= GPU_MOST:
-            return on_gpus(queries, m)
-        log.info("%d queries for %d rows each run on the CPU: a GPU finds %d at most.", len(queries), m, GPU_MOST)
-        return on_cpu(queries, m)
-
-    return candidates
-
-
-def _on_cpu(vectors: Any) -> Candidates:
-    """Block by block from the memory map."""
-    import faiss
-
-    block = len(vectors) if vectors.dtype == np.float32 else BLOCK
-
-    def candidates(queries: Any, m: int) -> tuple[Any, Any]:
-        scores, rows = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
-        for start in range(0, len(vectors), block):
-            part = np.ascontiguousarray(vectors[start : start + block], np.float32)
-            best, at = faiss.knn(queries, part, min(m, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
-            scores, rows = np.hstack([scores, best]), np.hstack([rows, at + start])
-            order = np.argsort(-scores, axis=1, kind="stable")[:, :m]
-            scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
-        return scores, rows
-
-    return candidates
+    return on_gpus
 
 
 def hnsw(vectors: Any, neighbours: int, explored: int, file: Path | None) -> Candidates:

@@ -4,13 +4,15 @@ A file of ``faiss.write_index`` of any type, or embeddings as ``.npy`` or ``.saf
 checked by count and by an id file: one id per line, ``FILE.ids.txt``, or ``ids.txt`` or Pyserini's ``docid`` in the
 same folder. Without one, ``retriever_index_ids=rows`` says that the vectors are in the order of the corpus.
 
+A folder that ``lm-eval-rag encode`` wrote has a manifest in place of ids: corpus and encoder must be those of the run.
+
 Embeddings and flat indexes of inner products are searched exactly, as vectors that are encoded here. All others keep
 the scores of FAISS; a distance is negated, so that higher is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +23,8 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import nearest
 from lm_eval_rag.harness.retrieval.document_ids import DocumentIds
+from lm_eval_rag.harness.retrieval.manifest import open_shards
+from lm_eval_rag.harness.retrieval.shards import MANIFEST, sha256
 from lm_eval_rag.harness.retrieval.vector_files import read_vectors, sampled_hash, vector_file, without_ids
 
 Ids = Literal["file", "rows"]
@@ -34,7 +38,7 @@ class PrebuiltVectors:
     Args:
         identity: Hash of the file's size and of samples of its content.
         vectors: (N, D), or None for an index that is searched by FAISS.
-        candidates: Searches the vectors, or None.
+        candidates: Searches the vectors on GPUs, or None.
         index: FAISS's index, or None for vectors.
         rows: Row of the corpus of each vector; None for the same order.
     """
@@ -56,7 +60,7 @@ class PrebuiltVectors:
         Args:
             explored: Nodes of HNSW, or lists of IVF, that are visited for a query.
         """
-        if self.candidates is not None:
+        if self.index is None:
             rankings = nearest.search(self.vectors, self.candidates, queries, k, exact=True)
         else:
             _explore(self.index, max(explored, k), explored)
@@ -66,12 +70,19 @@ class PrebuiltVectors:
         return [[(int(self.rows[place]), score) for place, score in ranking] for ranking in rankings]
 
 
-def open_vectors(path: str, corpus: Corpus, ids: Ids = "file") -> PrebuiltVectors:
-    """The vectors in a file, or in a folder with one such file.
+def open_vectors(
+    path: str, corpus: Corpus, ids: Ids = "file", tower: Mapping[str, Any] | None = None
+) -> PrebuiltVectors:
+    """The vectors in a file, or in a folder with one such file or with shards.
+
+    Args:
+        tower: The encoder of the documents, by its identity; compared with the manifest of shards.
 
     Raises:
-        UserError: There is no such file, it is a pickle or damaged, or it does not fit the corpus.
+        UserError: There is no such file, it is a pickle or damaged, or it does not fit the corpus or the encoder.
     """
+    if (Path(path).expanduser() / MANIFEST).is_file():
+        return _of_shards(Path(path).expanduser(), corpus, tower)
     file = vector_file(Path(path).expanduser())
     vectors, index = read_vectors(file)
     count = len(vectors) if index is None else int(index.ntotal)
@@ -83,6 +94,13 @@ def open_vectors(path: str, corpus: Corpus, ids: Ids = "file") -> PrebuiltVector
     rows = None if ids == "rows" else _rows(file, corpus)
     candidates = nearest.flat(vectors) if index is None else None
     return PrebuiltVectors(sampled_hash(file), vectors, candidates, index, rows)
+
+
+def _of_shards(folder: Path, corpus: Corpus, tower: Mapping[str, Any] | None) -> PrebuiltVectors:
+    """Vectors that ``lm-eval-rag encode`` made, in the order of the corpus."""
+    expected = {"corpus": corpus.fingerprint, **({} if tower is None else {"tower": tower})}
+    vectors = open_shards(folder, len(corpus), expected)
+    return PrebuiltVectors(sha256(folder / MANIFEST)[:16], vectors, nearest.flat(vectors), None, None)
 
 
 def _explore(index: Any, nodes: int, lists: int) -> None:

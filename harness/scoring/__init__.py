@@ -118,6 +118,9 @@ METRICS: dict[str, Metric] = {
     )
 }
 
+RETRIEVAL = ("recall@", "pooled_", "mrr", "evidence_")  # how the names of retrieval metrics begin
+RETRIEVAL_METRICS = tuple(name for name in METRICS if name.startswith(RETRIEVAL))
+
 
 def score(doc: Mapping[str, Any], answer: str, rag: Mapping[str, Any] | None) -> dict[str, float]:
     """Every metric that can be scored for one question. A metric that cannot be scored is left out; it is never 0.

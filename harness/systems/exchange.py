@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
@@ -68,12 +69,14 @@ class Reply:
         passages: What was retrieved, best first; None if the system does not say, and then retrieval is not scored.
         usage: Tokens.
         abstained: Whether it declined to answer.
+        confidence: How sure it is: any finite scale on which more is surer; None if the system does not say.
     """
 
     answer: str
     passages: list[Retrieved] | None = None
     usage: Usage = Usage()
     abstained: bool = False
+    confidence: float | None = None
 
 
 def read_reply(value: Any) -> Reply:
@@ -87,7 +90,7 @@ def read_reply(value: Any) -> Reply:
     if isinstance(value, str):
         return Reply(value)
     try:
-        return TypeAdapter(Reply).validate_python(value)
+        reply = TypeAdapter(Reply).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the reply"
@@ -95,6 +98,11 @@ def read_reply(value: Any) -> Reply:
             f"the system returned {str(value)[:SHOWN]!r}: {where}: {first['msg']}. It must be a text, or "
             '{"answer": "...", "passages": [{"id": "...", "text": "..."}]}'
         ) from None
+    if reply.confidence is not None and not isfinite(reply.confidence):
+        raise CallError(
+            f"the system returned the confidence {reply.confidence}. Give a finite number, or leave it out."
+        )
+    return reply
 
 
 def schema(kind: type[Question] | type[Reply]) -> Any:

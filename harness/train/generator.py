@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from lm_eval_rag.harness.train.generator_model import Loaded, load
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS, Settings
 from lm_eval_rag.harness.train.generator_trainer import fit_model
+from lm_eval_rag.harness.train.renamed_rows import renamed_rows
 from lm_eval_rag.harness.train.training_prompts import Row, build_rows, read_questions, split, taught
 
 log = logging.getLogger(__name__)
@@ -45,13 +45,20 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
     """
     settings.check()
     need("Training a generator", "train", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    recorded = {**asdict(settings), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
+    recorded = {**settings.recorded(), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
     recorded["retriever"] = [setup.corpora.retriever, dict(setup.corpora.options)]
     outcome = Outcome(out, settings.mode, recorded)
     if outcome.finished:
         log.info("%s is already finished.", out)
         return outcome.finished
-    model = load(settings.base, settings.preset, dtype=settings.dtype, device=settings.device, seed=settings.seed)
+    model = load(
+        settings.base,
+        settings.preset,
+        dtype=settings.dtype,
+        device=settings.device,
+        seed=settings.seed,
+        trust_remote_code=settings.trust_remote_code,
+    )
     rows, dev, n_questions = _rows(settings, setup, corpora, model)
     outcome.prompt = rows[0].version
     outcome.known = _counts(rows, dev, n_questions)
@@ -62,7 +69,21 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
             f"No document of the {len(rows)} training prompts states a gold answer, so --unstated drop leaves none. "
             "Give --unstated keep or abstain, or another --retriever."
         )
-    return fit_model(settings, model, trained, dev, outcome)
+    return fit_model(settings, model, _by_epoch(settings, setup, trained, model), dev, outcome)
+
+
+def _by_epoch(settings: Settings, setup: Setup, rows: list[Row], model: Loaded) -> list[list[Row]]:
+    """The training rows of each epoch; one list if they are the same in all."""
+    if settings.names == "original":
+        return [rows]
+    options: dict[str, Any] = {"seed": settings.seed, "max_tokens": MAX_TOKENS, "limit": _limit(settings, setup)}
+    return [renamed_rows(rows, model.generator, epoch=epoch, **options) for epoch in range(settings.preset.epochs)]
+
+
+def _limit(settings: Settings, setup: Setup) -> int:
+    """Maximum number of tokens of a prompt."""
+    limit = settings.preset.sequence_length - MAX_TOKENS
+    return min(limit, setup.max_prompt_tokens or limit)
 
 
 def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Loaded) -> tuple[list[Row], list[Row], int]:
@@ -71,8 +92,7 @@ def _rows(settings: Settings, setup: Setup, corpora: dict[str, str], model: Load
         split(read_questions(task, corpus_id), rows=settings.rows, dev=settings.dev, seed=settings.seed)
         for task, corpus_id in corpora.items()
     ]
-    limit = settings.preset.sequence_length - MAX_TOKENS
-    limit = min(limit, setup.max_prompt_tokens or limit)
+    limit = _limit(settings, setup)
     n_questions, both = 0, []
     for by_task in zip(*splits, strict=True):
         questions = [question for part in by_task for question in part]

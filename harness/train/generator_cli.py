@@ -16,7 +16,7 @@ from lm_eval_rag.harness.core.parameters import defaults, preset_of
 from lm_eval_rag.harness.generators.spec import EMBEDDED, TINY
 from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
 from lm_eval_rag.harness.train.generator import train_generator
-from lm_eval_rag.harness.train.generator_settings import Settings
+from lm_eval_rag.harness.train.generator_settings import NAMES, Settings
 from lm_eval_rag.harness.train.presets import PRESETS, Preset
 from lm_eval_rag.harness.train.training_prompts import UNSTATED
 
@@ -39,10 +39,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--dev", type=int, default=200, help="held-out questions per task, to select the checkpoint (default: 200)")
     unstated = "training prompts whose documents do not state the answer: keep, drop or abstain (default: keep)"
     add("--unstated", choices=UNSTATED, default="keep", help=unstated)
+    names = (
+        "names of the entities in training prompts: original, or fresh (invented in half of them, others each epoch)"
+    )
+    add("--names", choices=NAMES, default="original", help=f"{names} (default: original)")
     add("--lora", action="store_true", default=None, help="train a LoRA adapter")
     add("--full", action="store_false", dest="lora", help="train all weights")
     add("--four-bit", action=BooleanOptionalAction, default=None, help="load the base model in 4 bits")
     add("--epochs", type=int, help="number of epochs (default: the preset's)")
+    add("--patience", type=int, help="end after so many evaluations without a better dev EM (default: all epochs)")
+    add("--max-steps", type=int, help="end after so many steps, for a trial (default: all epochs)")
     add("--eval-every", type=int, help="epochs between two evaluations on the dev questions (default: the preset's)")
     add("--learning-rate", type=float, help="peak learning rate (default: the preset's)")
     add("--batch-size", type=int, help="prompts per step, over all devices (default: the preset's)")
@@ -50,6 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--accumulate", type=int, default=1, help="gradient accumulation steps (default: 1)")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="type for computing (default: bfloat16)")
     add("--device", choices=("cpu",), help="cpu (default: a GPU if there is one)")
+    add("--trust-remote-code", action="store_true", help="run the code that the base model brings")
     add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
 
 
@@ -95,6 +102,10 @@ def read_settings(args: Namespace) -> Settings:
         device=args.device,
         seed=args.seed,
         unstated=args.unstated,
+        names=args.names,
+        patience=args.patience,
+        max_steps=args.max_steps,
+        trust_remote_code=args.trust_remote_code,
     )
 
 
@@ -110,10 +121,12 @@ def read_setup(args: Namespace) -> Setup:
         arguments["retriever_adapter"] = args.retriever_adapter
     elif "retriever_adapter" in preset_of(method, arguments):
         arguments["retriever_adapter"] = args.mode
-    if args.mode == "ssft" and (arguments.setdefault("n_rules", 0) or "n_rules" not in defaults(method)):
+    only_retrieval = arguments.get("guide") == "retrieval"  # no rule is in the prompt then
+    unruled = args.mode != "ssft" or only_retrieval or not arguments.setdefault("n_rules", 0)
+    if not unruled or (args.mode == "ssft" and "n_rules" not in defaults(method)):
         raise UserError(
-            f"--mode ssft trains without rules: remove n_rules={arguments['n_rules']} from --method-args, and give a "
-            f"--method with the parameter n_rules ({args.method} was given)."
+            f"--mode ssft trains without rules: remove n_rules={arguments.get('n_rules')} from --method-args or add "
+            f"guide=retrieval, and give a --method with the parameter n_rules ({args.method} was given)."
         )
     return read_arguments(args.method, method, arguments)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import Row
 
 log = logging.getLogger(__name__)
+LOADING = (OSError, ValueError, ImportError, KeyError, TypeError)  # of transformers, where a folder is no model
 IGNORED = -100  # label that the loss ignores
 
 
@@ -50,7 +51,9 @@ class Loaded:
         return [str(text).strip() for text in texts]
 
 
-def load(base: str, preset: Preset, *, dtype: str, device: str | None, seed: int) -> Loaded:
+def load(
+    base: str, preset: Preset, *, dtype: str, device: str | None, seed: int, trust_remote_code: bool = False
+) -> Loaded:
     """Load the base model in ``dtype``; with ``preset.lora`` only a new adapter is trained.
 
     Raises:
@@ -60,9 +63,9 @@ def load(base: str, preset: Preset, *, dtype: str, device: str | None, seed: int
     from transformers import set_seed
 
     set_seed(seed)
-    place = _place(device)
-    tokenizer = _tokenizer(base)
-    model = _adapted(_base(base, preset, dtype, place), base, preset)
+    place, trust = _place(device), {"trust_remote_code": True} if trust_remote_code else {}
+    tokenizer = _tokenizer(base, trust)
+    model = _adapted(_base(base, preset, dtype, place, trust), base, preset)
     generator = LMGenerator(ModelSpec("hf", {"pretrained": base}), chat=False)  # prompts are learnt as raw text
     generator.lm = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=max(preset.batch_size, 1))
     return Loaded(model, tokenizer, generator)
@@ -82,12 +85,12 @@ def _place(device: str | None) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
 
-def _tokenizer(base: str) -> Any:
+def _tokenizer(base: str, trust: Mapping[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(EMBEDDED.get(base, base))
-    except (OSError, ValueError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(EMBEDDED.get(base, base), **trust)
+    except LOADING as error:
         raise _missing(base, error) from None
     if tokenizer.eos_token_id is None:
         raise UserError(
@@ -100,12 +103,12 @@ def _tokenizer(base: str) -> Any:
     return tokenizer
 
 
-def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
+def _base(base: str, preset: Preset, dtype: str, place: str, trust: Mapping[str, Any]) -> Any:
     """The model on its device, in 4 bits (NF4) with ``preset.four_bit``."""
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    options: dict[str, Any] = {"dtype": getattr(torch, dtype)}
+    options: dict[str, Any] = {"dtype": getattr(torch, dtype), **trust}
     if preset.four_bit:
         from lm_eval_rag.harness.common.extras import need
 
@@ -116,7 +119,7 @@ def _base(base: str, preset: Preset, dtype: str, place: str) -> Any:
         )
     try:
         model = AutoModelForCausalLM.from_pretrained(EMBEDDED.get(base, base), **options)
-    except (OSError, ValueError) as error:
+    except LOADING as error:
         raise _missing(base, error) from None
     if not preset.four_bit:
         return model.to(place)

@@ -7,12 +7,15 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
+from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.training_prompts import Row
@@ -21,26 +24,30 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.train.generator_settings import Settings
 
 log = logging.getLogger(__name__)
+RESUMED = "The best checkpoint so far is kept, and the same command resumes from the last complete state."
 SAVE_EVERY = 120.0  # minimum seconds between two saved states
 POOL = 50  # number of batches that are sorted by length together
 
 
 def fit_model(
-    settings: Settings, loaded: Loaded, rows: Sequence[Row], dev: Sequence[Row], outcome: Outcome
+    settings: Settings, loaded: Loaded, rows: Sequence[Sequence[Row]], dev: Sequence[Row], outcome: Outcome
 ) -> dict[str, Any]:
     """Train the model and return the measured results.
 
+    Args:
+        rows: The training rows of each epoch, equally many; a single list serves all epochs.
+
     Raises:
-        UserError: The loss is not finite.
+        UserError: The loss is not finite, or the folder cannot be written.
     """
     from datasets import Dataset
 
-    encoded = [loaded.encode(row) for row in rows]
+    encoded = [loaded.encode(row) for epoch in rows for row in epoch]
     evaluation = _dev_evaluation(settings, loaded, dev, outcome)
-    trainer = _trainer(settings)(
+    trainer = _trainer(settings, len(rows[0]))(
         model=loaded.model,
-        args=_arguments(settings, outcome, math.ceil(len(rows) / settings.preset.batch_size)),
-        train_dataset=Dataset.from_list(encoded),
+        args=_arguments(settings, outcome, math.ceil(len(rows[0]) / settings.preset.batch_size)),
+        train_dataset=Dataset.from_list(encoded),  # all epochs, of which the sampler takes one at a time
         processing_class=loaded.tokenizer,
         callbacks=[evaluation],
         optimizers=(
@@ -52,7 +59,8 @@ def fit_model(
     state = outcome.last_state()
     if state:
         log.info("Resuming from %s.", state.name)
-    trainer.train(resume_from_checkpoint=str(state) if state else None)
+    with storing(outcome.out, f"Free space there. {RESUMED}"):
+        trainer.train(resume_from_checkpoint=str(state) if state else None)
     trainer.accelerator.wait_for_everyone()
     results: dict[str, Any] = evaluation.results()
     if not trainer.is_world_process_zero():
@@ -74,6 +82,11 @@ def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
     rng.shuffle(batches)
     batches.sort(key=lambda part: len(part) < batch)  # incomplete batches last, so that no other is split
     return [position for part in batches for position in part]
+
+
+def is_stuck(scores: Sequence[float], patience: int | None) -> bool:
+    """Whether the last ``patience`` scores are no better than the best before them; never without a patience."""
+    return patience is not None and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
 
 
 def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
@@ -121,8 +134,8 @@ def precise_adamw(weights: Sequence[Any], learning_rate: float) -> Any:
     return PreciseAdamW()
 
 
-def _trainer(settings: Settings) -> Any:
-    """TRL's trainer with our order of rows and a check that the loss is finite."""
+def _trainer(settings: Settings, size: int) -> Any:
+    """TRL's trainer with our order of the ``size`` rows of an epoch and a check that the loss is finite."""
     from torch.utils.data import Sampler
     from trl import SFTTrainer
 
@@ -134,14 +147,27 @@ def _trainer(settings: Settings) -> Any:
             self.epoch = epoch
 
         def __len__(self) -> int:
-            return len(self.lengths)
+            return size
 
         def __iter__(self) -> Iterator[int]:
-            return iter(length_grouped(self.lengths, settings.preset.batch_size, (settings.seed << 16) + self.epoch))
+            first = self.epoch * size % len(self.lengths)
+            lengths, seed = self.lengths[first : first + size], (settings.seed << 16) + self.epoch
+            return (first + place for place in length_grouped(lengths, settings.preset.batch_size, seed))
 
     class Trainer(SFTTrainer):  # type: ignore[misc]
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return Grouped([len(ids) for ids in self.train_dataset["input_ids"]])
+
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            """TRL's loss, without logits of prompt tokens: for a small model they cost as much as all of its layers."""
+            if "logits_to_keep" not in signature(self.accelerator.unwrap_model(model).forward).parameters:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            loss = answer_loss(model, inputs, num_items_in_batch)
+            if num_items_in_batch is None or not self.args.average_tokens_across_devices:
+                return loss
+            return loss * self.accelerator.num_processes  # the mean over devices divides by their number once more
 
         def training_step(self, *args: Any, **kwargs: Any) -> Any:
             loss = super().training_step(*args, **kwargs)
@@ -166,6 +192,7 @@ def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
     return SFTConfig(
         output_dir=str(outcome.state),
         num_train_epochs=preset.epochs,
+        max_steps=min(settings.max_steps, steps * preset.epochs) if settings.max_steps else -1,
         learning_rate=preset.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=preset.warmup,
@@ -210,9 +237,13 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             epoch = round(state.epoch)
-            if epoch % settings.preset.eval_every == 0 or epoch == settings.preset.epochs:
+            if epoch % settings.preset.eval_every == 0 or state.global_step >= state.max_steps:
                 self._evaluate(state)
                 control.should_save = True
+                scores = [row["dev_em"] for row in state.log_history if "dev_em" in row and row["step"]]
+                if is_stuck(scores, settings.patience):
+                    log.info("No better dev EM in %s evaluations: training ends.", settings.patience)
+                    control.should_training_stop = True
 
         def _evaluate(self, state: Any) -> None:
             """Answer the dev split; keep the checkpoint if it is the best since training began."""

@@ -6,7 +6,9 @@ The document tower is frozen. The result is a folder for the retriever's ``adapt
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,6 +18,7 @@ from typing import Any
 from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import need, versions
+from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.train.contrastive import Part, batches, hard_negatives, train_query_tower
 from lm_eval_rag.harness.train.rows import examples, read_questions, split
@@ -42,7 +45,10 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     """
     settings.check()
     need("Training a retriever", "train", "torch", "accelerate")
-    _check_folder(out, settings, list(corpora.values()))
+    finished = _finished(out, settings, list(corpora.values()))
+    if finished:
+        log.info("%s is already finished.", out)
+        return finished
     began = time.monotonic()
     opened = {task: open_corpus(corpus_id) for task, corpus_id in corpora.items()}
     divided = [
@@ -59,8 +65,11 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     log.info("%s", "; ".join(f"{p.task}: {len(p.examples)} examples, {len(p.dev)} dev questions" for p in parts))
     out.mkdir(parents=True, exist_ok=True)
     steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
-    state = State(out, settings, list(corpora.values()), steps=steps, save=lambda: encoder.save(out), writes=_is_main())
-    train_query_tower(encoder, parts, settings, state)
+    state = State(
+        out, settings, list(corpora.values()), steps=steps, save=lambda: _save(encoder, out), writes=_is_main()
+    )
+    with storing(out, "Free space there. The best tower so far is kept, and the same command resumes."):
+        train_query_tower(encoder, parts, settings, state)
     results = {**state.finish(), "seconds": round(time.monotonic() - began, 1)}
     if _is_main():
         write_note(out, _note(settings, corpora, results))
@@ -90,11 +99,36 @@ def _hard(settings: Settings, corpus: Any, group: Sequence[Any]) -> list[list[in
     return hard_negatives(corpus, group) if settings.hard else [[] for _ in group]
 
 
-def _check_folder(out: Path, settings: Settings, corpora: list[str]) -> None:
+def _save(encoder: Any, out: Path) -> None:
+    """Replace the tower in ``out`` file by file, after all of it has been written."""
+    temporary = out / ".saving"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    encoder.save(temporary)
+    for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+        target = out / path.relative_to(temporary)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    shutil.rmtree(temporary)
+
+
+def _finished(out: Path, settings: Settings, corpora: list[str]) -> dict[str, Any] | None:
+    """The results of a finished run with the same settings and data; None where nothing is finished.
+
+    Raises:
+        UserError: The folder is a file, or contains another checkpoint.
+    """
     if out.is_file():
         raise UserError(f"--out {out} is a file. Give a folder.")
-    if read_note(out):
-        raise UserError(f"{out} contains a finished checkpoint. Give another --out, or delete it to train again.")
+    note = read_note(out)
+    if note is None:
+        return None
+    if note.settings == json.loads(json.dumps(asdict(settings))) and list(note.corpora) == corpora:
+        return dict(note.results)
+    raise UserError(
+        f"{out} contains a finished checkpoint of other settings or data. Give another --out, or delete it to train "
+        "again."
+    )
 
 
 def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, Any]) -> Note:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import output_folder
-from lm_eval_rag.harness.train.settings import DENSE_DEFAULTS, STATIC, STATIC_DEFAULTS, Settings
+from lm_eval_rag.harness.train.settings import DENSE_DEFAULTS, LORA_RATES, STATIC, STATIC_DEFAULTS, Settings
 
 log = logging.getLogger(__name__)
 Build = Callable[[str], str]
@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default = f"(default: {getattr(static, field)} for static, {getattr(dense, field)} for transformers)"
         add(f"--{name}", type=kind, help=f"{text} {default}")
 
+    rates = ", ".join(f"{rate:g} for {encoder} {mode}" for (encoder, mode), rate in LORA_RATES.items())
     add("--task", action="append", required=True, help="task whose F_R to train on; may be repeated")
     add("--out", type=Path, help="folder of the checkpoint (default: in checkpoints/); an interrupted run is resumed")
     add("--encoder", default=STATIC, help="static, a preset of the dense retriever (minilm, ...), a folder or a Hub id")
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--full", action="store_false", dest="lora", help="train all weights")
     number("epochs", int, "number of epochs")
     number("batch-size", int, "examples per step, over all devices")
-    number("learning-rate", float, "initial learning rate, which decays linearly to 0")
+    number("learning-rate", float, f"initial learning rate, which decays linearly to 0; with LoRA {rates}")
     number("temperature", float, "temperature of the loss")
     number("hard", int, "BM25's hard negatives per example")
     number("n-rules", int, "maximum rules per question")
@@ -98,4 +99,7 @@ def read_settings(args: argparse.Namespace) -> Settings:
     overrides = {field.name: getattr(args, field.name) for field in fields(Settings)}
     if not args.encoder:
         raise UserError("--encoder '' is not allowed. Give static, a preset, a folder or a Hub id.")
-    return replace(defaults, **{name: value for name, value in overrides.items() if value is not None})
+    chosen = replace(defaults, **{name: value for name, value in overrides.items() if value is not None})
+    if chosen.lora and args.learning_rate is None:
+        return replace(chosen, learning_rate=LORA_RATES.get((args.encoder, args.mode), chosen.learning_rate))
+    return chosen

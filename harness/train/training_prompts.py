@@ -10,6 +10,7 @@ first if no document states one. The paper does not say. :func:`taught` decides 
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from lm_eval_rag.harness.data.tables import read_parquet
 from lm_eval_rag.harness.generators.base import Generator
 from lm_eval_rag.harness.generators.fit import Fitted, fit
 
+log = logging.getLogger(__name__)
 Unstated = Literal["keep", "drop", "abstain"]
 UNSTATED: tuple[str, ...] = get_args(Unstated)
 ABSTENTION = "I don't know"
@@ -52,6 +54,7 @@ class Row:
         stated: Whether a document in the prompt states it.
         dropped: Number of documents that did not fit.
         version: Version of the prompt's wording.
+        parts: The prompt before it was rendered.
     """
 
     question: GeneratorQuestion
@@ -59,7 +62,8 @@ class Row:
     answer: str
     dropped: int
     version: str
-    stated: bool = True
+    stated: bool
+    parts: Prompt
 
 
 @dataclass(slots=True)
@@ -92,7 +96,7 @@ class Recorder:
 
 
 def read_questions(task: str, corpus_id: str) -> list[GeneratorQuestion]:
-    """The whole F_G of a task.
+    """The whole F_G of a task, without questions that have no answer.
 
     Raises:
         UserError: The task has none.
@@ -105,9 +109,17 @@ def read_questions(task: str, corpus_id: str) -> list[GeneratorQuestion]:
             f"{task} has no generator training data (F_G): generator_train.parquet in {corpus.folder} is empty. Give "
             "a --task with F_G, such as ruleqa_i."
         )
+    rows = [row for row in table.to_pylist() if row["answers"]]
+    if not rows:
+        raise UserError(
+            f"None of the {table.num_rows} generator training questions of {task} has an answer: the column answers in "
+            f"{corpus.folder / 'generator_train.parquet'} is empty. Build the task again, or give another --task."
+        )
+    if len(rows) < table.num_rows:
+        log.warning("%d training questions of %s have no answer and are left out.", table.num_rows - len(rows), task)
     return [
         GeneratorQuestion(task, Query(row["id"], row["text"], row["time"], corpus_id), tuple(row["answers"]))
-        for row in table.to_pylist()
+        for row in rows
     ]
 
 
@@ -170,6 +182,7 @@ def build_rows(
                 fitted.dropped,
                 prompt.template.version,
                 answer is not None,
+                prompt,
             )
         )
     return rows

@@ -39,7 +39,7 @@ class Result:
         scores: Metric -> scores, NaN where there is none.
         answers: Of all questions.
         abstained: Whether an answer is an abstention.
-        confidence: Of the answers, or None if not all have one.
+        confidence: Of the answers, 0 where the system abstains; None if not all answers have one.
         sample: Some predictions: half of them right and half wrong, as far as there are so many.
         cost: Means of a question, of what all questions declare.
         flags: What a maintainer should look at.
@@ -157,7 +157,7 @@ def _with_texts(
     flags: Iterable[str],
 ) -> Result:
     ordered = [predictions[id] for id in key.questions]
-    confidence = [getattr(one, "confidence", None) for one in ordered]
+    confidence = [0.0 if one.abstained else one.confidence for one in ordered]
     return Result(
         arrays,
         tuple(one.answer for one in ordered),

@@ -8,7 +8,7 @@ FAMILIES = {
     TRIVIAL: ("mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"),
     "no retrieval": ("standard_prompting", "crag_llm_baseline", "tree_of_thoughts"),
     "one retrieval": ("standard_rag", "crag_rag_baseline"),
-    "rules": ("rule_vote", "rulerag_icl", "rulerag_ft", "rulerag_gpt35"),
+    "rules": ("rule_vote", "rulerag_icl", "rulerag_ft", "rulerag_ft_extractive", "rulerag_gpt35"),
     "several steps": (
         *("iter_retgen", "ircot", "think_then_act", "self_rag", "verify_and_edit", "chain_of_knowledge"),
         *("search_agent", "crp_rag"),

@@ -103,7 +103,7 @@ class AnswerKey:
         passages: dict[str, list[Passage]] = {}
         for corpus, ids in by_corpus.items():
             opened = self.corpora.corpus(Query("", "", corpus=corpus))
-            rows = rows_of(opened, [passage for id in ids for passage in predictions[id].retrieved or ()])
+            rows = rows_of(opened.ids, [passage for id in ids for passage in predictions[id].retrieved or ()])
             for id in ids:
                 of_question = [rows[passage] for passage in predictions[id].retrieved or ()]
                 if None not in of_question:

@@ -171,6 +171,7 @@ class Prediction(Form):
         id: Of the question.
         answer: The answer; "" when there is none.
         abstained: Whether the system declined to answer.
+        confidence: How sure the system is, on a scale of its own on which more is surer; None if it does not say.
         retrieved: Ids of the retrieved passages, best first; None for a system that does not retrieve.
         k: The depth up to which recall is scored; None for the length of ``retrieved``.
         rules: The rules that guided the answer; None for a system that goes by none.
@@ -185,6 +186,7 @@ class Prediction(Form):
     id: Id
     answer: Text
     abstained: bool = False
+    confidence: Annotated[float, Field(ge=-1e9, le=1e9)] | None = None
     retrieved: Annotated[list[Id], Field(max_length=500)] | None = None
     k: Annotated[int, Field(ge=0, le=1000)] | None = None
     rules: Annotated[list[UsedRule], Field(max_length=30)] | None = None

@@ -166,6 +166,7 @@ def _line(sample: Mapping[str, Any]) -> dict[str, Any]:
         "id": question_id(sample),
         "answer": sample["filtered_resps"][0],
         "abstained": bool(record.get("abstained")),
+        "confidence": record.get("confidence"),
         "retrieved": None if passages is None else [passage["id"] for passage in passages],
         "k": record.get("k") if passages is not None else None,
         "rules": None if rules is None else [{"head": rule["head"], "body": rule["body"]} for rule in rules],

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.paths import cache_dir
 
 if TYPE_CHECKING:
-    from lm_eval_rag.harness.data.corpus import Corpus
     from lm_eval_rag.leaderboards.submissions.form import Prediction
 
 FOLDER = "question_sheets"
@@ -63,29 +62,29 @@ class QuestionSheet:
                 by_corpus.setdefault(corpus, []).append(id)
         strangers: list[str] = []
         for name, ids in by_corpus.items():
-            known = rows_of(_opened(name), [passage for id in ids for passage in predictions[id].retrieved or ()])
+            known = rows_of(_ids(name), [passage for id in ids for passage in predictions[id].retrieved or ()])
             strangers += [id for id in ids if None in map(known.get, predictions[id].retrieved or ())]
         return strangers
 
 
-def _opened(name: str) -> Corpus:
-    """A built corpus, or a question's own passages."""
-    from lm_eval_rag.harness.data.corpus import open_corpus
+def _ids(name: str) -> Any:
+    """The ids of a built corpus, or of a question's own passages; nothing else of a corpus is read."""
+    from lm_eval_rag.harness.data.corpus_ids import open_ids
     from lm_eval_rag.harness.data.own_passages import OwnPassages
 
     folder, separator, question = name.partition(SEPARATOR)
-    return OwnPassages(folder).corpus(question) if separator else open_corpus(folder)
+    return OwnPassages(folder).corpus(question).ids if separator else open_ids(folder)
 
 
-def rows_of(corpus: Corpus, ids: Sequence[str]) -> dict[str, int | None]:
-    """Passage id -> row; None for an id that the corpus does not hold."""
+def rows_of(known: Any, ids: Sequence[str]) -> dict[str, int | None]:
+    """Passage id -> row; None for an id that is not in ``known``, an Arrow array of a corpus's ids."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     distinct = sorted(set(ids))
     wanted = pa.lib.StringBuilder()  # pa.array would import pandas, which takes longer than all the rest
     wanted.append_values(distinct)
-    places = pc.index_in(wanted.finish().cast(corpus.ids.type), value_set=corpus.ids).to_pylist()
+    places = pc.index_in(wanted.finish().cast(known.type), value_set=known).to_pylist()
     return dict(zip(distinct, places, strict=True))
 
 

@@ -100,7 +100,12 @@ def _verdict(options: argparse.Namespace) -> dict[str, Any]:
         submission = read_submission(path)  # before the scorer is imported: most refusals need none
     from lm_eval_rag.leaderboards.submissions.verifying import scored
 
-    return scored(submission, _judge(path.resolve().parent) if options.judge else None).verdict()
+    verified = scored(submission, _judge(path.resolve().parent) if options.judge else None)
+    if options.beside is not None:
+        from lm_eval_rag.leaderboards.submissions.near_copies import with_copies_flagged
+
+        verified = with_copies_flagged(verified, options.beside)
+    return verified.verdict()
 
 
 def _judge(board: Path) -> BoardJudge:
@@ -149,6 +154,8 @@ def _verify_parser() -> argparse.ArgumentParser:
     parser.add_argument("path", type=Path, metavar="PATH", help="the folder that `lm-eval-rag submit` wrote")
     git = "PATH is a Git repository, and the submission is what HEAD adds to BASE; nothing of it is checked out"
     parser.add_argument("--pull-request", nargs=2, metavar=("BASE", "HEAD"), help=git)
+    beside = "a board's folder of entries: a submission whose wrong answers are those of an entry gets a flag"
+    parser.add_argument("--beside", type=Path, metavar="DIR", help=beside)
     of = parser.add_argument_group("of a board's maintainer")
     runs = "runs of the same system: records in reruns.json beside PATH that their scores are those of PATH"
     of.add_argument("--rerun", nargs="+", type=Path, metavar="RUN", help=runs)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable
 from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from lm_eval_rag import Passage, Query, Rule
-from lm_eval_rag._register import METHODS, method_of
+from lm_eval_rag._register import OWN, find_method, method_of
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.plugin.engine import run
 
@@ -42,6 +46,11 @@ RECORDS = (  # where a method asks for entities and relations
 )
 SHOWN = 14  # steps of a figure, at most
 CRAG = "crag"  # beginning of the names of methods whose questions come with pages
+ARGUMENTS: dict[str, dict[str, Any]] = {"external": {"function": f"{__name__}:small_system"}}  # without it, no run
+README = Path(__file__).parents[2] / "README.md"
+EXAMPLE = re.compile(r"```python\n(from lm_eval_rag import Answer, .*?)```", re.DOTALL)  # README's method file
+NOTE = "What one question asks for, in a run with default parameters over a small world with a scripted model."
+OWN_NOTE = "The steps of the method file in README (`two_step`), over a small world with a scripted model."
 
 
 class Scripted:
@@ -66,16 +75,19 @@ class Scripted:
         return None
 
 
+def small_system(question: str) -> str:
+    """A system of the user's, for ``external``."""
+    return "Vale"
+
+
 def figure(name: str) -> str:
     """The steps of one question as HTML; "" where the method cannot be run here."""
-    if name not in METHODS or name == "external":
-        return ""
     try:
         steps = _steps(name)
     except (UserError, CallError, ModuleNotFoundError) as error:
         log.info("no figure of %s: %s", name, error)
         return ""
-    return chain(steps)
+    return chain(steps, OWN_NOTE if name == OWN else NOTE)
 
 
 def _steps(name: str) -> list[str]:
@@ -83,10 +95,21 @@ def _steps(name: str) -> list[str]:
     query, corpus = Query("q", QUESTION), PASSAGES
     if name.startswith(CRAG):
         query, corpus = _crag_question(), None  # type: ignore[assignment]
+    method = _example() if name == OWN else method_of(name)
     ((_, trace),) = run(
-        method_of(name), [query], corpus=corpus, rules=[RULE] if corpus else (), examples=EXAMPLES, generator=Scripted()
-    )
+        method, [query], corpus=corpus, rules=[RULE] if corpus else (), examples=EXAMPLES, generator=Scripted(),
+        **ARGUMENTS.get(name, {}),
+    )  # fmt: skip
     return [WORDS.get(step.ask, step.ask) for step in trace.steps if WORDS.get(step.ask, step.ask)]
+
+
+def _example() -> Callable[..., Any]:
+    """The method of README, from a file as a user has it."""
+    (text,) = EXAMPLE.findall(README.read_text(encoding="utf-8"))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "my.py"
+        file.write_text(text, encoding="utf-8")
+        return find_method(f"{file}:two_step").function
 
 
 def _crag_question() -> Query:
@@ -123,10 +146,9 @@ def _repeats(steps: list[str], place: int, period: int) -> int:
     return times
 
 
-def chain(steps: list[str]) -> str:
-    """A chain of boxes as an HTML list, which wraps on a phone."""
+def chain(steps: list[str], note: str = NOTE) -> str:
+    """A chain of boxes as an HTML list, which wraps on a phone, and the note below it."""
     boxes = folded(steps)
     shown = [*boxes[:SHOWN], *(["..."] if len(boxes) > SHOWN else [])]
     items = "".join(f"<li>{text}</li>" for text in ("question", *shown, "answer"))
-    note = "*What one question asks for, in a run with default parameters over a small world with a scripted model.*"
-    return f'<ol class="asks">{items}</ol>\n\n{note}'
+    return f'<ol class="asks">{items}</ol>\n\n*{note}*'

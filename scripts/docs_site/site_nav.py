@@ -25,6 +25,7 @@ PAGES = {  # title -> pages in docs/, or pages of the project's root; those that
     },
     "Topics": {
         "Retrieval": "retrieval.md",
+        "Scale": "scale.md",
         "Methods of several steps": "reasoning.md",
         "CRAG": "crag.md",
         "Wikipedia": "tasks_wikipedia.md",

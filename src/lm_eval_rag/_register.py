@@ -35,6 +35,7 @@ METHODS = {
     "link_vote": "lm_eval_rag.methods.link_vote:link_vote",
     "copy_vote": "lm_eval_rag.methods.copy_vote:copy_vote",
     "rulerag_ft": "lm_eval_rag.methods.rulerag_ft:rulerag_ft",
+    "rulerag_ft_extractive": "lm_eval_rag.methods.rulerag_ft:rulerag_ft_extractive",
     "rulerag_gpt35": "lm_eval_rag.methods.rulerag_gpt35:rulerag_gpt35",
     "crag_llm_baseline": "lm_eval_rag.methods.crag_llm_baseline:crag_llm_baseline",
     "crag_rag_baseline": "lm_eval_rag.methods.crag_rag_baseline:crag_rag_baseline",

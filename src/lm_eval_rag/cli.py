@@ -73,6 +73,15 @@ def retrieve(argv: Sequence[str]) -> int:
     return retrieve_main(list(argv))
 
 
+def encode(argv: Sequence[str]) -> int:
+    """Encode the corpora of tasks for dense retrieval, ahead of their first use, on one machine or several."""
+    from lm_eval_rag._register import register
+    from lm_eval_rag.harness.plugin.encode_cli import encode_main
+
+    register()
+    return encode_main(list(argv))
+
+
 def demo(argv: Sequence[str]) -> int:
     """Compare four methods on the embedded benchmark in a minute: one table, and a page to read."""
     from lm_eval_rag._demo import demo_main
@@ -210,6 +219,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "demo": demo,
     "evaluate": evaluate,
     "build": build,
+    "encode": encode,
     "retrieve": retrieve,
     "report": report,
     "view": view,

@@ -15,10 +15,11 @@ from typing import Any
 import polars as pl
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.data import fresh_names
 from lm_eval_rag.harness.data.folders import CARD, content_folder, content_hash
 from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
 from lm_eval_rag.harness.rules.mining import best_first, mine_static, mine_temporal
-from lm_eval_rag.tasks.ruleqa import apart, card, figures, fresh, graphs, noise, queries, slices, split, tables
+from lm_eval_rag.tasks.ruleqa import apart, card, figures, graphs, noise, queries, slices, split, tables
 from lm_eval_rag.tasks.ruleqa.aliases import renamed
 from lm_eval_rag.tasks.ruleqa.partners import partners
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, Spec, spec_of
@@ -120,7 +121,7 @@ def _make(
 
 def _renamed(graph: graphs.Graph, seed: int) -> graphs.Graph:
     """The graph with invented names."""
-    entities = fresh.renamed(graph.entities, avoid=graph.facts["relation"].unique(), seed=seed)
+    entities = fresh_names.renamed(graph.entities, avoid=graph.facts["relation"].unique(), seed=seed)
     return replace(graph, entities=entities, aliases=renamed(graph.aliases, graph.entities, entities))
 
 

@@ -104,7 +104,12 @@ class Chat(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.reply, self.fault = reply, fault
         self.tries, self.answered, self.faults, self.headers = Counter(), Counter(), Counter(), []
-        self.lock = threading.Lock()
+        self.lock, self.dead = threading.Lock(), False
+
+    def kill(self):
+        """Accept no connection any more and answer nothing, as a process that was killed."""
+        self.dead = True
+        threading.Thread(target=lambda: (self.shutdown(), self.server_close()), daemon=True).start()
 
     @property
     def url(self):
@@ -128,6 +133,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt, server = prompt_of(body), self.server
+        if server.dead:
+            return cut(self)
         with server.lock:
             server.headers.append(dict(self.headers))
             server.tries[prompt] += 1
@@ -136,7 +143,10 @@ class Handler(BaseHTTPRequestHandler):
         if fault:
             FAULTS[fault](self)
         else:
-            self.answer(200, json.dumps(server.reply(body)).encode(), {})
+            data = json.dumps(server.reply(body)).encode()
+            if server.dead:
+                return cut(self)
+            self.answer(200, data, {})
             with server.lock:
                 server.answered[prompt] += 1
 

@@ -16,6 +16,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.leaderboards.board.canaries import CANARIES, COPIED
 from lm_eval_rag.leaderboards.board.content import BEST_TRIVIAL
 from lm_eval_rag.leaderboards.board.copies import shares_alike
+from lm_eval_rag.leaderboards.board.curves import risk_coverage
 from lm_eval_rag.leaderboards.board.entries import Entry, read_entries, sampled
 from lm_eval_rag.leaderboards.board.families import FAMILIES, family_of
 from lm_eval_rag.leaderboards.board.history import keep
@@ -303,6 +304,25 @@ def test_the_table_has_what_was_computed(entries):
     best = next(row for row in data["rows"] if row["name"] == "Best")
     mean, low, high = best["scores"][[name for name, *_ in task["metrics"]].index("em")]
     assert mean == 60.0 and low < 60 < high and best["rank"] == [1, 1, 2]
+
+
+def test_answers_with_a_confidence_have_a_curve_and_others_a_point(write, tmp_path):
+    """The surer half of these answers is right in 66 of 90 cases, all of them in half; 20 are not answered."""
+
+    def sure(id, doc):
+        n = int(id[1:])
+        return {"abstained": True} if n >= 180 else {"confidence": float(n < 90) - 3}
+
+    def right(id, doc):
+        n = int(id[1:])
+        return "" if n >= 180 else doc["answers"][0] if (n % 4 != 3 and n < 88) or n >= 156 else f"wrong {id}"
+
+    write("Sure", right, fields=sure)
+    write("Unsure", right, fields=lambda id, doc: sure(id, doc) if id != "q000" else {})
+    curves = {entry.card.name: risk_coverage(entry.tasks[TASK]) for entry in read_entries(tmp_path)[0]}
+    first, last = curves["Sure"]
+    assert first == (0.45, pytest.approx(66 / 90)) and last == (0.9, pytest.approx(90 / 180))
+    assert curves["Unsure"] == (last,)
 
 
 def test_an_empty_board_and_wrong_folders(tmp_path, capsys):

@@ -72,6 +72,43 @@ def test_an_honest_pull_request_is_scored(repository, entry, capsys):
     assert found["accepted"] and found["tasks"]["ruleqa_demo"]["scores"]["em"] == pytest.approx(133 / 200)
 
 
+def test_a_copy_of_an_entry_of_the_base_is_flagged(repository, entry, capsys):
+    """Both have "x" where they are wrong. An entry of the same name is an earlier version of it."""
+    shutil.copytree(entry, repository.path / ENTRIES / "new")
+    head = repository.commit()
+    for beside, name in ((ENTRIES, "Old"), ("nowhere", None)):
+        main(
+            [
+                "verify",
+                str(repository.path),
+                "--beside",
+                str(repository.path / beside),
+                "--pull-request",
+                repository.base,
+                head,
+            ]
+        )
+        flags = json.loads(capsys.readouterr().out)["tasks"]["ruleqa_demo"]["flags"]
+        assert [flag for flag in flags if "wrong answers" in flag] == (
+            [f"100 % of its wrong answers are those of {name!r}."] if name else []
+        )
+
+
+def test_only_entries_of_other_names_and_on_the_same_data_are_compared(write, capsys):
+    submission = write("New")
+    write("Other data", tasks={"ruleqa_demo": {"version": "1", "data": "0" * 16, "arguments": {}}}, folder="board/a")
+    write("New", folder="board/b")
+    write("Different", lambda id, doc: f"{id} is unknown to me", folder="board/c")
+    broken = write("Broken", folder="board/d")
+    (broken / "submission.json").write_text("{")
+    main(["verify", str(submission), "--beside", str(broken.parent)])
+    flags = json.loads(capsys.readouterr().out)["tasks"]["ruleqa_demo"]["flags"]
+    assert not [flag for flag in flags if "wrong answers" in flag]
+    write("Same", folder="board/e")
+    main(["verify", str(submission), "--beside", str(broken.parent)])
+    assert "those of 'Same'." in capsys.readouterr().out
+
+
 def added(change):
     """A change that comes with an honest entry."""
 

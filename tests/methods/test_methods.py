@@ -234,6 +234,17 @@ def test_rule_vote_follows_the_surest_rule_without_a_generator(queries, corpus):
     assert all(trace.count("Generate") == 0 for _, trace in results)
 
 
+def test_the_confidence_of_a_rule_vote_is_the_share_of_its_weight():
+    facts = [("Ada", "was born in", "Norn"), ("Ada", "studied in", "Vale"), ("Ada", "lives in", "Norn")]
+    passages = [Passage(f"d{i}", " ".join(fact), fact=fact) for i, fact in enumerate(facts)]
+    weights = {"was born in": 0.5, "studied in": 0.3, "lives in": 0.2}
+    bank = [Rule("is a citizen of", body, 3, 4, weight) for body, weight in weights.items()]
+    ((vote, _),) = answer(
+        "rule_vote", [Query("q", "what does Ada is a citizen of ?")], Corpus.of(passages, bank), None, recency=0.0
+    )
+    assert vote.text == "Norn" and vote.confidence == pytest.approx((0.5 + 0.2) / (0.5 + 0.3 + 0.2))
+
+
 def test_rule_vote_knows_a_subject_at_the_end_of_an_english_question():
     facts = [("Ada", "wed", "Bo"), ("Al", "wed", "Bea")]
     passages = [Passage(fact[0], " ".join(fact), fact=fact) for fact in facts]

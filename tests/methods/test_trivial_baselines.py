@@ -79,6 +79,7 @@ def test_copy_vote_counts_over_its_own_retrieval() -> None:
         most = max((own.count(one) for one in own), default=0)
         assert answer.text == next((one for one in own if own.count(one) == most), "")  # ties go to the best ranked
         assert answer.abstained == (not own)
+        assert answer.confidence == (most / len(own) if own else None)
     assert sum(answer.abstained for answer in answers.values()) < len(answers) / 2
 
 

@@ -144,10 +144,18 @@ def test_links(page: str, given: str, expected: str) -> None:
     assert page_links.relinked(given, page, ROOT) == expected
 
 
-def test_a_figure_shows_what_a_method_asks_for() -> None:
-    drawn = ask_figures.figure("rulerag_icl")
-    assert re.findall(r"<li>(.+?)</li>", drawn) == ["question", "match rules", "retrieve", "generate", "answer"]
-    assert ask_figures.figure("external") == ask_figures.figure("rag") == ""
+@pytest.mark.parametrize(
+    ("name", "steps", "note"),
+    [
+        ("rulerag_icl", ["match rules", "retrieve", "generate"], "default parameters"),
+        ("external", ["ask the system"], "default parameters"),
+        ("rag", ["(retrieve → generate) × 2"], "the method file in README (`two_step`)"),
+    ],
+)
+def test_a_figure_shows_what_a_method_asks_for(name: str, steps: list[str], note: str) -> None:
+    drawn = ask_figures.figure(name)
+    assert re.findall(r"<li>(.+?)</li>", drawn) == ["question", *steps, "answer"]
+    assert note in drawn.partition("</ol>")[2]
 
 
 @pytest.mark.parametrize(

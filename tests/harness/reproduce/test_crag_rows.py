@@ -33,7 +33,7 @@ def parsed(row: Row) -> tuple[list[str], Any]:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     (job,) = jobs(row)
-    *before, command = job.commands()
+    *before, command = job.commands(Path("out"))
     words = shlex.split(command)
     assert words[:2] == ["lm_eval", "run"]
     return before, EvaluatorConfig.from_cli(HarnessCLI()._parser.parse_args(words[1:]))
@@ -111,4 +111,4 @@ def test_a_dry_run_prints_every_row(tmp_path: Path, capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1].rstrip(":") for line in lines if line.startswith("# ")] == list(ROWS)
     assert sum(line.startswith("lm_eval run ") for line in lines) == len(ROWS)
-    assert lines.count(BUILD) == sum(bool(row.before) for row in ROWS.values()) == 4
+    assert lines.count(BUILD) == 1  # several rows need it, and a line is printed once

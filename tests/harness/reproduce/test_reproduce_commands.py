@@ -48,7 +48,7 @@ def test_a_command_is_read_as_the_row_is_meant(table: Table, row: Row) -> None:
 
     lm_eval_rag.register()
     for job in jobs(row):
-        (command,) = job.commands()
+        (command,) = job.commands(Path("out"))
         config = parsed(command)
         assert (config.model, list(config.tasks)) == (row.model, list(job.tasks))
         given = {key: value for key, value in job.arguments.items() if key != "batch_size"}

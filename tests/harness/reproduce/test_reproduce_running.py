@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,23 @@ def test_a_dry_run_runs_nothing(
     text = capsys.readouterr().out
     assert "# large: needs a GPU" in text and "lm_eval run --model rule_vote --tasks ruleqa_demo" in text
     assert not evaluated and not (tmp_path / "out").exists()
+
+
+def test_the_printed_commands_read_samples_that_a_printed_command_writes(
+    reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce("--dry-run", "--only", "sampled")
+    write, command = (line for line in capsys.readouterr().out.splitlines() if not line.startswith("#"))
+    out = str(tmp_path / "out")
+    assert write == f"lm-eval-rag reproduce made_up --write-samples --out {out} --only sampled"
+    assert reproduce(*shlex.split(write)[3:]) == 0 and not evaluated  # made_up and --out are given by the fixture
+    path = Path(command.split("--samples ")[1])
+    assert capsys.readouterr().out == f"{path}\n"
+    samples = json.loads(path.read_text(encoding="utf-8"))
+    assert len(samples["ruleqa_demo"]) == 25
+    assert reproduce("--only", "sampled") == 0
+    (run,) = (tmp_path / "out" / "runs" / "sampled").glob("*/samples.json")
+    assert json.loads(run.read_text(encoding="utf-8")) == samples
 
 
 def test_a_row_that_fails_says_why_and_the_others_go_on(

@@ -91,7 +91,7 @@ def test_a_placeholder_keeps_its_type_and_a_step_is_resolved_for_the_task(table:
 
 def test_the_commands_train_first_and_name_every_option(table: Table) -> None:
     (job,) = jobs(table.rows[1])
-    tower, reader, evaluation = job.commands()
+    tower, reader, evaluation = job.commands(Path("out"))
     assert tower.startswith("lm-eval-rag train retriever --mode rgft --seed 0 --task ruleqa_demo --out checkpoints/")
     folder = tower.split()[-1]
     assert f"--retriever-adapter {folder} --task ruleqa_demo" in reader
@@ -101,9 +101,9 @@ def test_the_commands_train_first_and_name_every_option(table: Table) -> None:
 def test_a_chat_and_its_batches_are_options_of_lm_eval(tmp_path: Path) -> None:
     plain, chat = WHOLE, WHOLE.replace("{ k = 5 }", "{ k = 5, batch_size = 4 }\nchat = true")
     ((before,), (job,)) = (jobs(read_table(write(tmp_path, text)).rows[0]) for text in (plain, chat))
-    (command,) = job.commands()
+    (command,) = job.commands(Path("out"))
     assert command.endswith("--model_args k=5 --batch_size 4 --apply_chat_template")
-    assert before.commands()[0].endswith("--model_args k=5")
+    assert before.commands(Path("out"))[0].endswith("--model_args k=5")
     names = {job.name(None), jobs(replace(job.row, chat=False))[0].name(None)}
     assert len(names) == 2  # a chat is another run
 

@@ -127,7 +127,7 @@ def test_tasks_over_other_corpora_are_other_jobs_with_their_own_commands(path: P
     assert first.metadata == {"corpus": "own", "judge": "rules"}
     assert len({job.name(None) for job in (first, second, limited)}) == 3
     assert limited.first(None) == 10 and limited.first(3) == 3 and first.first(None) is None
-    (command,) = limited.commands()
+    (command,) = limited.commands(Path("out"))
     assert """--metadata '{"corpus": "own", "judge": "rules"}' --limit 10""" in command
     assert "--system_instruction 'Say little.' --gen_kwargs max_gen_toks=32" in command
     assert "retriever_query_prefix=query: " in command

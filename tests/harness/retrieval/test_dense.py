@@ -169,7 +169,7 @@ def test_an_adapter_tunes_the_queries_alone(little_bert: Path, tmp_path: Path, o
     base: Any = make_retriever("dense", CORPUS, model=str(model), dtype="float32")
     folder = lora(little_bert, tmp_path / "lora")
     tuned: Any = make_retriever("dense", CORPUS, model=str(model), dtype="float32", adapter=str(folder))
-    assert tuned._folder == base._folder and tuned.fingerprint != base.fingerprint
+    assert tuned.folder == base.folder and tuned.fingerprint != base.fingerprint
     plain = transformers.BertModel.from_pretrained(little_bert)
     unmerged = peft.PeftModel.from_pretrained(plain, folder).eval()
     inputs = transformers.AutoTokenizer.from_pretrained(little_bert)(QUERIES[2], return_tensors="pt")
@@ -197,7 +197,7 @@ def test_vectors_are_kept_by_content(little_bert: Path, tmp_path: Path) -> None:
 
     copied = Path(shutil.copytree(little_bert, tmp_path / "copy"))
     base = made(little_bert)
-    assert made(copied)._folder == base._folder and made(copied).fingerprint == base.fingerprint
+    assert made(copied).folder == base.folder and made(copied).fingerprint == base.fingerprint
     others = [
         made(little_bert, dtype="float32"), made(little_bert, store="float32"), made(little_bert, pooling="cls"),
         made(little_bert, document_prefix="passage : "), made(little_bert, normalize=False),
@@ -205,13 +205,13 @@ def test_vectors_are_kept_by_content(little_bert: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     (copied / "model.safetensors").write_bytes((copied / "model.safetensors").read_bytes()[:-1] + b"x")
     others.append(made(copied))
-    assert len({str(one._folder) for one in [base, *others]}) == 9
-    assert made(little_bert, query_prefix="query : ", batch_size=3)._folder == base._folder
+    assert len({str(one.folder) for one in [base, *others]}) == 9
+    assert made(little_bert, query_prefix="query : ", batch_size=3).folder == base.folder
     graph = made(little_bert, index="hnsw")
-    assert graph._folder == base._folder and graph.fingerprint != base.fingerprint
+    assert graph.folder == base.folder and graph.fingerprint != base.fingerprint
     assert "torch=" in base.fingerprint and "mean" in base.fingerprint and CORPUS.fingerprint in base.fingerprint
     base.search(["w1"], 1)
-    assert json.loads((base._folder / "note.json").read_text())["tower"]["pooling"] == "mean"
+    assert json.loads((base.folder / "manifest.json").read_text())["made_from"]["tower"]["pooling"] == "mean"
 
 
 def test_presets_are_whole() -> None:

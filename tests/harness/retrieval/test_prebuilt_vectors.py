@@ -228,8 +228,9 @@ def test_the_estimate_is_the_time_of_the_rest(
 
     monkeypatch.setattr(encoding_cost.time, "perf_counter", lambda: clock[0])
     slow: Any = Slow()
-    encoding_cost.estimate(slow, ["x"] * 10_000, 1_000)
+    corpus = Corpus.of(Passage(str(i), "x") for i in range(10_000))
+    encoding_cost.estimate(slow, corpus, 1_000)
     assert "about 2.5 h" in caplog.text
     caplog.clear()
-    encoding_cost.estimate(slow, ["x"] * 10_000, 9_000)
+    encoding_cost.estimate(slow, corpus, 9_000)
     assert not caplog.text

@@ -60,6 +60,9 @@ def wrong(question):
 def abstaining(question):
     return {"answer": "I don't know", "abstained": True}
 
+def sure(question):
+    return {"answer": "x", "confidence": len(question) if "why" in question else float("nan")}
+
 def sleeping(question):
     time.sleep(0.2)
     return "late"
@@ -162,6 +165,13 @@ def test_a_reply_of_another_form(system: Path) -> None:
 def test_abstention(system: Path) -> None:
     ((answer, _), *_) = ask(system, "abstaining")
     assert answer.abstained
+
+
+def test_a_confidence_is_kept_and_must_be_a_number(system: Path) -> None:
+    results = ask(system, "sure")
+    assert [answer.confidence for answer, _ in results] == [None, None, 4]
+    assert "the confidence nan. Give a finite number" in str(results[0][1].failure)
+    assert record(*results[2])["confidence"] == 4 and "confidence" not in record(*ask(system, "plain")[0])
 
 
 def test_a_call_that_takes_too_long(system: Path) -> None:

@@ -1,24 +1,27 @@
 """Fine-tuning a tiny generator on ruleqa_demo: what is learnt, what stays, going on after a kill, bad input."""
 
+import errno
 import json
 import multiprocessing
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from lm_eval_rag.harness.checkpoints.note import read_note
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.train import generator as generator_module
-from lm_eval_rag.harness.train import generator_model
+from lm_eval_rag.harness.train import generator_model, generator_trainer
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import Settings
+from lm_eval_rag.harness.train.generator_trainer import is_stuck
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
@@ -30,7 +33,8 @@ PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=Fal
 
 
 def settings_of(base, **changes):
-    options = {key: changes.pop(key) for key in ("rows", "dev", "seed", "mode", "dtype", "unstated") if key in changes}
+    own = ("rows", "dev", "seed", "mode", "dtype", "unstated", "names", "patience", "max_steps")
+    options = {key: changes.pop(key) for key in own if key in changes}
     given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
     return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
 
@@ -49,9 +53,9 @@ def weights(folder):
 
 @pytest.fixture(scope="module")
 def done(little_llama, tmp_path_factory):
-    """A finished run in full."""
+    """A finished run in full, whose rows have other names in the second epoch."""
     out = tmp_path_factory.mktemp("done") / "run"
-    return out, train(little_llama, out)
+    return out, train(little_llama, out, names="fresh")
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +71,23 @@ def test_it_learns_its_rows_by_heart(little_llama, tmp_path):
     train(little_llama, tmp_path / "run", epochs=20, eval_every=20, rows=4, learning_rate=0.02)
     losses = [row["loss"] for row in json.loads((tmp_path / "run" / "curves.json").read_text()) if "loss" in row]
     assert len(losses) == 20 and losses[-1] < 0.75 * losses[0]
+
+
+@pytest.mark.parametrize("names", ["original", "fresh"])
+def test_each_epoch_has_every_row_once_and_other_names_if_asked(little_llama, tmp_path, monkeypatch, names):
+    from trl import SFTTrainer
+
+    batches, step = [], SFTTrainer.training_step
+
+    def training_step(self, model, inputs, *rest):
+        batches.append([tuple(ids.tolist()) for ids in inputs["input_ids"]])
+        return step(self, model, inputs, *rest)
+
+    monkeypatch.setattr(SFTTrainer, "training_step", training_step)
+    train(little_llama, tmp_path / "run", names=names)
+    first, second = {*batches[0], *batches[1]}, {*batches[2], *batches[3]}
+    assert len(batches) == 4 and len(first) == len(second) == 8
+    assert (first == second) is (names == "original")
 
 
 # --- what stays
@@ -108,9 +129,9 @@ def test_the_picture_of_the_curves(done):
 def test_a_finished_run_is_not_repeated_and_another_is_refused(done, little_llama, monkeypatch):
     out, results = done
     with pytest.raises(UserError, match=r"contains a run with other settings \(seed\).*another --out"):
-        train(little_llama, out, seed=1)
+        train(little_llama, out, seed=1, names="fresh")
     monkeypatch.setattr(generator_model, "_base", None)  # not even loaded
-    assert train(little_llama, out) == results
+    assert train(little_llama, out, names="fresh") == results
 
 
 def test_a_folder_of_somebody_else_is_refused(little_llama, tmp_path):
@@ -175,7 +196,8 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done,
 
     with monkeypatch.context() as patch:
         patch.setattr(Loaded, "answer", hang)
-        child = multiprocessing.get_context("fork").Process(target=train, args=(little_llama, out))
+        process = multiprocessing.get_context("fork").Process
+        child = process(target=train, args=(little_llama, out), kwargs={"names": "fresh"})
         child.start()
         end = time.monotonic() + 120
         while not list(out.glob("state/checkpoint-2/trainer_state.json")) and time.monotonic() < end:
@@ -184,7 +206,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(little_llama, done,
         child.join()
     torn = out / "state" / "checkpoint-9"
     torn.mkdir()
-    results = train(little_llama, out)
+    results = train(little_llama, out, names="fresh")
     assert not torn.exists() and results["finished"] and results["rows"] == 8
     curve = json.loads((out / "curves.json").read_text())
     assert [row["epoch"] for row in curve if "dev_em" in row] == [0, 1, 2]  # the first two from before the kill
@@ -209,6 +231,59 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
     assert read_note(tmp_path / "run").results["finished"] is False
 
 
+def test_a_trial_ends_after_its_steps_and_is_evaluated(little_llama, tmp_path):
+    results = train(little_llama, tmp_path / "run", max_steps=1, rows=4, dev=1)
+    assert results["step"] == 1 and results["finished"] and weights(tmp_path / "run")
+    assert read_note(tmp_path / "run").settings["max_steps"] == 1
+    assert not {"max_steps", "patience"} & set(settings_of("tiny").recorded())  # older runs can be resumed
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "stuck"),
+    [
+        ([10, 9, 9], 2, True),
+        ([10, 9, 10], 2, True),  # as good is not better
+        ([10, 9, 11], 2, False),
+        ([10, 9], 2, False),
+        ([9, 10, 9], 2, False),
+        ([10, 9, 9, 9], None, False),
+    ],
+)
+def test_training_ends_after_evaluations_without_a_better_score(scores, patience, stuck):
+    assert is_stuck(scores, patience) == stuck
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(little_llama, tmp_path, monkeypatch):
+    keep, out = Outcome.keep, tmp_path / "run"
+
+    def full(self, *rest):
+        if read_note(out):  # the first checkpoint is written
+            raise OSError(errno.ENOSPC, "No space left on device")
+        keep(self, *rest)
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(MachineError, match=r"run cannot be written: the disk is full.*resumes"),
+    ):
+        patch.setattr(Outcome, "keep", full)
+        patch.setattr(generator_trainer, "METRICS", {"em": SimpleNamespace(of=Rising())})
+        train(little_llama, out, rows=4, dev=1)
+    note = read_note(out)
+    assert weights(out) and note.results["epoch"] == 1 and not note.results["finished"]
+    resumed = Outcome(out, "rgft", note.settings)  # what the same command opens
+    assert resumed.last_state().name == "checkpoint-1" and resumed.finished is None
+
+
+class Rising:
+    """A score that is better at each evaluation."""
+
+    calls = 0
+
+    def __call__(self, case):
+        self.calls += 1
+        return self.calls / 100
+
+
 # --- bad input
 
 
@@ -219,7 +294,10 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_good_checkpoint_stays(li
         ({"epochs": 0}, "epochs=0 is not allowed"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not allowed"),
         ({"unstated": "skip"}, "skip"),
+        ({"names": "new"}, "new"),
         ({"four_bit": True}, "Give --lora"),
+        ({"patience": 0}, "patience=0 is not allowed"),
+        ({"max_steps": 0}, "max_steps=0 is not allowed"),
     ],
 )
 def test_settings_out_of_range(changes, message):

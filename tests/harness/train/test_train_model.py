@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.prompts import Prompt, Template
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator_model import load
 from lm_eval_rag.harness.train.generator_trainer import precise_adamw
 from lm_eval_rag.harness.train.presets import Preset
@@ -17,9 +19,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=False, eval_every=1)
-ROW = Row(
-    GeneratorQuestion("t", Query("q", "who visited ?"), ("Vale",)), "Question: who visited ?\nAnswer:", "Vale", 0, "v"
-)
+TEXT = "Question: who visited ?\nAnswer:"
+PARTS = Prompt(Template("v", "", "", "", "", "", "Question: {query}", "Answer:"), "who visited ?")
+ROW = Row(GeneratorQuestion("t", Query("q", "who visited ?"), ("Vale",)), TEXT, "Vale", 0, "v", True, PARTS)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,25 @@ def test_an_answer_that_melts_into_the_prompt_is_encoded_by_itself(loaded, monke
     whole = loaded.generator.lm.tok_encode
     monkeypatch.setattr(loaded.generator.lm, "tok_encode", lambda t: [7] if t.endswith("Vale") else whole(t))
     assert loaded.encode(ROW)["input_ids"][: len(whole(ROW.prompt))] == whole(ROW.prompt)
+
+
+def test_the_loss_is_the_mean_over_the_labels_of_all_rows(loaded):
+    rows = [
+        loaded.encode(replace(ROW, prompt=TEXT * n, answer=answer)) for n, answer in ((1, "Vale"), (3, "Ada of Ree"))
+    ]
+    longest = max(len(row["input_ids"]) for row in rows)
+    padded = {
+        name: torch.tensor([row[key] + [fill] * (longest - len(row[key])) for row in rows])
+        for name, key, fill in (("input_ids", "input_ids", 0), ("labels", "labels", -100))
+    }
+    padded["attention_mask"] = (padded["input_ids"] != 0).long()
+    surprises = []
+    for row in rows:
+        shares = loaded.model(torch.tensor([row["input_ids"]])).logits.float().softmax(-1)[0]
+        surprises += [-shares[i - 1, label].log() for i, label in enumerate(row["labels"]) if label != -100]
+    assert len({len(row["input_ids"]) for row in rows}) == 2 and len(surprises) > 8
+    assert answer_loss(loaded.model, padded).item() == pytest.approx(sum(surprises).item() / len(surprises), rel=1e-4)
+    assert answer_loss(loaded.model, padded, 100).item() == pytest.approx(sum(surprises).item() / 100, rel=1e-4)
 
 
 def test_small_steps_are_not_lost_in_bfloat16():
@@ -85,6 +106,15 @@ def test_a_tokenizer_without_padding_pads_with_its_end(little_llama, tmp_path, c
     assert found.tokenizer.pad_token_id == found.tokenizer.eos_token_id
     assert "has no padding token; the end token is used" in caplog.text
     assert found.encode(ROW)["labels"][-1] == found.tokenizer.eos_token_id  # the end is learnt all the same
+
+
+def test_a_base_without_a_tokenizer_is_refused_in_one_line(little_llama, tmp_path):
+    for path in little_llama.glob("*"):
+        if path.name in ("config.json", "model.safetensors", "generation_config.json"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(UserError, match=r"The base model '.*' cannot be loaded: .*--base tiny") as raised:
+        load(str(tmp_path), PRESET, dtype="float32", device="cpu", seed=0)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_tokenizer_without_end_is_refused(little_llama, tmp_path):

@@ -138,6 +138,32 @@ def test_a_corpus_without_training_rows_is_named(corpus_id, tmp_path, monkeypatc
         read_questions("ruleqa_demo", corpus_id)
 
 
+@pytest.mark.parametrize("empty", ["one", "all"])
+def test_rows_without_answers_are_left_out(corpus_id, tmp_path, monkeypatch, caplog, empty):
+    from shutil import copytree
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lm_eval_rag.harness.common.paths import cache_dir
+
+    folder = copytree(cache_dir() / corpus_id, tmp_path / corpus_id)
+    table = pq.read_table(folder / "generator_train.parquet")
+    answers = [[] if empty == "all" or i == 1 else row for i, row in enumerate(table["answers"].to_pylist())]
+    column = pa.array(answers, type=table.schema.field("answers").type)
+    table = table.set_column(table.schema.get_field_index("answers"), "answers", column)
+    pq.write_table(table, folder / "generator_train.parquet")
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    if empty == "all":
+        with pytest.raises(
+            UserError, match=rf"None of the {len(answers)} generator training questions of ruleqa_demo has"
+        ):
+            read_questions("ruleqa_demo", corpus_id)
+    else:
+        assert len(read_questions("ruleqa_demo", corpus_id)) == len(answers) - 1
+        assert "1 training questions of ruleqa_demo have no answer and are left out." in caplog.text
+
+
 # --- the answer that is learnt
 
 

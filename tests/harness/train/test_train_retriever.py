@@ -1,5 +1,6 @@
 """Training of query towers: the loss restated, negatives, what is learnt, seeds, a kill, bad input."""
 
+import errno
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,7 @@ import polars as pl
 import pytest
 
 from lm_eval_rag.harness.checkpoints.note import read_note
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.retrieval import make_retriever
 from lm_eval_rag.harness.retrieval.encoders import PRESETS
@@ -26,7 +28,8 @@ from lm_eval_rag.harness.train.retriever import train_retriever
 from lm_eval_rag.harness.train.rows import Example
 from lm_eval_rag.harness.train.settings import Settings
 from lm_eval_rag.harness.train.state import State
-from lm_eval_rag.harness.train.train_cli import train_main
+from lm_eval_rag.harness.train.static_tower import StaticEncoder
+from lm_eval_rag.harness.train.train_cli import add_arguments, read_settings, train_main
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -208,6 +211,25 @@ def test_nan_loss_stops_and_keeps_the_last_good_tower(corpora: dict[str, str], t
     assert read_note(tmp_path / "out") is None
 
 
+def test_a_full_disk_is_one_line_and_the_best_tower_stays(
+    corpora: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, saved = tmp_path / "out", StaticEncoder.save
+
+    def full(self: StaticEncoder, folder: Path) -> None:
+        if (out / "model.safetensors").is_file():
+            (folder / "model.safetensors").write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        saved(self, folder)
+
+    with monkeypatch.context() as patch, pytest.raises(MachineError, match=r"out cannot be written: the disk is full"):
+        patch.setattr(StaticEncoder, "save", full)
+        train_retriever(QUICK, corpora, out)
+    assert make_retriever("static", open_corpus("made/seed0"), adapter=str(out)).search(["w1"], 1)
+    assert read_note(out) is None
+    assert train_retriever(QUICK, corpora, out)["epoch"] and not (out / ".saving").exists()
+
+
 def test_command_line(corpora: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = []
 
@@ -219,8 +241,29 @@ def test_command_line(corpora: dict[str, str], tmp_path: Path, capsys: pytest.Ca
     assert train_main([*given, "--seed", "0"], build=build) == 0
     assert asked == ["made"] and "dev recall@10" in capsys.readouterr().out
     assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UserError, match="finished checkpoint"):
-        train_main(given, build=build)
+    when = (tmp_path / "out" / "rulerag.json").stat().st_mtime_ns
+    assert train_main(given, build=build) == 0  # finished, with the same settings
+    assert (tmp_path / "out" / "rulerag.json").stat().st_mtime_ns == when
+    assert "dev recall@10" in capsys.readouterr().out
+    with pytest.raises(UserError, match="finished checkpoint of other settings"):
+        train_main([*given, "--seed", "1"], build=build)
+
+
+@pytest.mark.parametrize(
+    ("given", "rate"),
+    [
+        (["--encoder", "minilm"], 2e-4),
+        (["--encoder", "minilm", "--mode", "ssft"], 2e-5),
+        (["--encoder", "minilm", "--full"], 1e-5),  # the paper's, for all weights
+        (["--encoder", "minilm", "--learning-rate", "3e-5"], 3e-5),
+        (["--encoder", "dpr"], 1e-5),
+        ([], 0.02),
+    ],
+)
+def test_the_default_learning_rate_is_the_one_that_dev_prefers(given: list[str], rate: float) -> None:
+    parser = ArgumentParser()
+    add_arguments(parser)
+    assert read_settings(parser.parse_args(["--task", "ruleqa_i", *given])).learning_rate == rate
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ VOWELS = (*"aaeeioou", "ai", "ea", "io", "ou")
 CODAS = ("", "", "", *"lmnrstx", "nd", "rk", "st")
 
 
-def renamed(entities: Mapping[int, str], *, avoid: Iterable[str] = (), seed: int = 0) -> dict[int, str]:
+def renamed(entities: Mapping[int, str], *, avoid: Iterable[str] = (), seed: int | str = 0) -> dict[int, str]:
     """The entities with invented names. Distinct names stay distinct, ignoring case.
 
     No invented word occurs in the old names or in the texts in ``avoid``.
@@ -27,7 +27,7 @@ def renamed(entities: Mapping[int, str], *, avoid: Iterable[str] = (), seed: int
     return {id: _rename(name, new, generator) for id, name in entities.items()}
 
 
-def made_up(seed: int, taken: set[str]) -> Iterator[str]:
+def made_up(seed: int | str, taken: set[str]) -> Iterator[str]:
     """An endless stream of distinct lower-case words of two or three syllables, none of them in ``taken``."""
     rng, seen = random.Random(seed), set(taken)
     while True:

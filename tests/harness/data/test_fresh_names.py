@@ -3,7 +3,7 @@
 import re
 from itertools import islice
 
-from lm_eval_rag.tasks.ruleqa.fresh import made_up, renamed
+from lm_eval_rag.harness.data.fresh_names import made_up, renamed
 
 NAMES = {
     1: "Citizen (Thailand)",

@@ -1,0 +1,89 @@
+"""``rulerag.json`` as it is published: local paths are replaced by the Hub ids under which others find the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.checkpoints.download import HUB_ID
+from lm_eval_rag.harness.checkpoints.note import Note
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.generators.spec import EMBEDDED
+from lm_eval_rag.harness.retrieval.encoders import PRESETS
+
+STATIC = "static"
+DEFAULT_FOLDER = "checkpoints"  # where `lm-eval-rag train` puts what has no --out
+BASES = {"retriever": "encoder", "generator": "base"}  # kind -> the setting that names its base model
+
+
+def is_local(value: str, beside: Path) -> bool:
+    """Whether a text is a path of this machine.
+
+    Args:
+        beside: The checkpoint's folder; a name of a folder beside it is a path, too.
+    """
+    path = Path(value).expanduser()
+    if path.is_absolute() or value.startswith("."):
+        return True
+    return "/" in value and (path.parts[0] == DEFAULT_FOLDER or path.exists() or (beside.parent / path.name).exists())
+
+
+def base_of(note: Note, folder: Path, given: str | None) -> str | None:
+    """The Hub id of the base model; None for an embedded one, and where the note names none.
+
+    Args:
+        given: What the user or the adapter says; it comes first.
+
+    Raises:
+        UserError: The base model is a local path.
+    """
+    base = str(note.settings.get(BASES[note.kind]) or "")
+    if given or base in ("", STATIC, *EMBEDDED):
+        return given
+    if base in PRESETS:
+        return PRESETS[base].model
+    if is_local(base, folder) or not HUB_ID.fullmatch(base):
+        raise UserError(
+            f"The base model of {folder} is the local path {base!r}, which other users do not have. Give its Hub id "
+            "with --base-model ORG/NAME; it is written into the published copy."
+        )
+    return base
+
+
+def published_note(note: Note, folder: Path, *, base: str | None, retriever: str | None) -> Note:
+    """The note without local paths.
+
+    Args:
+        base: Hub id of the base model, or None.
+        retriever: Hub id of the retriever that a generator was trained with, or None.
+
+    Raises:
+        UserError: A generator was trained with a retriever's checkpoint of this machine, and ``retriever`` is None.
+    """
+    settings = dict(note.settings)
+    key = BASES[note.kind]
+    if base and is_local(str(settings.get(key)), folder):
+        settings[key] = base
+    options: Mapping[str, Any] = {}
+    name, options = settings.get("retriever") or ("", options)
+    adapter = str(options.get("adapter", ""))
+    if name and (retriever or is_local(adapter, folder)):
+        if retriever is None:
+            raise UserError(
+                f"The generator in {folder} was trained with the retriever's checkpoint {adapter!r}, a local path that "
+                "other users do not have. Publish that checkpoint first, and give its Hub id with --retriever "
+                "ORG/NAME@TAG."
+            )
+        settings["retriever"] = [name, {**options, "adapter": retriever}]
+    return replace(note, settings={k: v if k == "corpora" else _without_paths(v, folder) for k, v in settings.items()})
+
+
+def _without_paths(value: Any, folder: Path) -> Any:
+    """The value with the last name of each local path in it."""
+    if isinstance(value, Mapping):
+        return {key: _without_paths(one, folder) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_paths(one, folder) for one in value]
+    return Path(value).name if isinstance(value, str) and is_local(value, folder) else value
