@@ -1,5 +1,7 @@
 """What all tests share: few threads, no hub, one data folder for the session, the mirror of the upstream files."""
 
+import gc
+import multiprocessing
 import os
 import shutil
 import socket
@@ -23,10 +25,43 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMB
     os.environ.setdefault(name, "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # half of the time
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # servers of tests are asked directly
 os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
 if BESIDE.is_dir():
     os.environ.setdefault("LM_EVAL_RAG_MIRROR", str(BESIDE))
+
+gc.disable()  # until all tests are collected: of what is imported until then nothing is garbage
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is collected and imported stays, so that no later collection looks at it again
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Write the byte code of all tests before the processes start: else each of them compiles all of it."""
+    names, fork = ("test_*.py", "conftest.py"), multiprocessing.get_context("fork")
+    paths = [path for name in names for path in sorted(Path(__file__).parent.rglob(name))]
+    parts = [fork.Process(target=_write_byte_code, args=(config, paths[i::2])) for i in range(2)]
+    for part in parts:
+        part.start()
+    for part in parts:
+        part.join()
+
+
+def _write_byte_code(config: pytest.Config, paths: list[Path]) -> None:
+    """As pytest writes it, by its own functions, which are not public: where they are others it is not written."""
+    from _pytest.assertion import rewrite
+
+    state = config.stash[rewrite.assertstate_key]
+    for path in paths:
+        target = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if not sys.dont_write_bytecode and rewrite._read_pyc(path, target) is None:
+            target.parent.mkdir(exist_ok=True)
+            stat, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(state, code, stat, target)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Container, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -63,6 +64,9 @@ IN_HARNESS = [
 ]
 
 
+parsed = cache(ast.parse)  # four tests look at each file
+
+
 def imported(tree: ast.AST, *, top_level: bool = False) -> Iterator[str]:
     """The modules a file imports, in dotted form; with ``top_level`` those alone that its own import brings."""
     for node in ast.walk(tree) if not top_level else at_import(tree):
@@ -72,8 +76,13 @@ def imported(tree: ast.AST, *, top_level: bool = False) -> Iterator[str]:
             assert node.level == 0, f"relative import in line {node.lineno}"
             yield node.module or ""
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        elif isinstance(node, ast.Call) and called(node).endswith(("import_module", "__import__")):
             yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called: ``import_module`` of ``importlib.import_module(...)``; "" without a name."""
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -97,7 +106,7 @@ def folder_of(module: str) -> str | None:
 
 def wrong_arrows(folder: str, source: str) -> set[str]:
     """The imports of a file in ``folder`` that the house forbids."""
-    found = set(imported(ast.parse(source)))
+    found = set(imported(parsed(source)))
     return {name for name in found if (to := folder_of(name)) is not None and to not in ALLOWED[folder]}
 
 
@@ -109,7 +118,7 @@ def room_of(module: str) -> str | None:
 
 def upward(room: str, source: str) -> set[str]:
     """The rooms a file in ``room`` imports that do not stand on a lower floor; itself excepted."""
-    rooms = {to for name in imported(ast.parse(source)) if (to := room_of(name)) is not None}
+    rooms = {to for name in imported(parsed(source)) if (to := room_of(name)) is not None}
     return {to for to in rooms - {room} if FLOOR.get(to, len(FLOORS)) >= FLOOR[room]}
 
 
@@ -162,7 +171,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def modules_of(file: Path, names: Container[str]) -> set[str]:
     """Those of ``names`` that a file imports; of ``from package import module`` the module alone."""
     modules = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file.read_text())):
         if isinstance(node, ast.ImportFrom):
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             modules |= {name for name in whole if name in names} or {str(node.module)}
@@ -173,7 +182,7 @@ def modules_of(file: Path, names: Container[str]) -> set[str]:
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_heavy_libraries_are_imported_inside_functions(file: Path) -> None:
-    top = {name.split(".")[0] for name in imported(ast.parse(file.read_text()), top_level=True)}
+    top = {name.split(".")[0] for name in imported(parsed(file.read_text()), top_level=True)}
     # The forms of submissions are classes of pydantic; only the commands that read them import that room.
     allowed = {"pydantic"} if file.parent == ROOT / "leaderboards" / "submissions" else set()
     assert not top & INSIDE_FUNCTIONS - allowed

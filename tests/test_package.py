@@ -62,6 +62,10 @@ class Environment:
     def pip(self, *arguments: str | Path) -> None:
         run(sys.executable, "-m", "pip", "--python", self.python, *arguments, cwd=self.folder)
 
+    def install(self, *arguments: str | Path) -> None:
+        """Without byte code of what no test here imports, which takes seconds."""
+        self.pip("install", "--no-deps", "--no-compile", *arguments)
+
     def ask(self, code: str, **environment: str) -> str:
         return run(self.python, "-c", code, cwd=self.folder, **environment).stdout.strip()
 
@@ -165,7 +169,7 @@ def check_installed(environment: Environment, package: Path) -> None:
 def test_wheel_in_a_fresh_environment(built: tuple[Path, Path], tmp_path: Path) -> None:
     environment = Environment.make(tmp_path / "fresh")
     before = environment.entries()
-    environment.pip("install", "--no-deps", "--no-index", built[1])
+    environment.install("--no-index", built[1])
     new = environment.entries() - before
     assert new == {"lm_eval_rag", f"lm_eval_rag-{__version__}.dist-info", "lm_eval_rag.pth", "lm_eval_rag.start"}
     check_installed(environment, environment.site / "lm_eval_rag")
@@ -178,7 +182,7 @@ def test_wheel_in_a_fresh_environment(built: tuple[Path, Path], tmp_path: Path) 
 def test_editable_install(tmp_path: Path) -> None:
     environment = Environment.make(tmp_path / "fresh")
     before = environment.entries()
-    environment.pip("install", "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    environment.install("--no-build-isolation", "--editable", ROOT)
     check_installed(environment, ROOT / "src" / "lm_eval_rag")
     environment.pip("uninstall", "--yes", "lm-eval-rag")
     assert environment.entries() == before
@@ -187,7 +191,7 @@ def test_editable_install(tmp_path: Path) -> None:
 def test_core_install_runs_rule_vote(built: tuple[Path, Path], tmp_path: Path) -> None:
     """No torch, no transformers: ``rule_vote`` on the embedded benchmark needs the core install only."""
     environment = Environment.make(tmp_path / "core", without=("torch", "transformers", "peft", "accelerate"))
-    environment.pip("install", "--no-deps", "--no-index", built[1])
+    environment.install("--no-index", built[1])
     assert environment.ask("from importlib.util import find_spec as f; print(f('torch'), f('peft'))") == "None None"
     command = ("-m", "lm_eval", "--tasks", "ruleqa_demo", "--model", "rule_vote", "--limit", "2")
     done = run(environment.python, *command, cwd=tmp_path, LM_EVAL_RAG_CACHE=str(tmp_path / "cache"))
@@ -218,7 +222,7 @@ def test_checkout_without_symlinks(tmp_path: Path) -> None:
 def test_start_file_without_its_package_is_silent(built: tuple[Path, Path], tmp_path: Path) -> None:
     """A start file whose package is gone, or is an empty folder, must not disturb Python."""
     environment = Environment.make(tmp_path / "fresh")
-    environment.pip("install", "--no-deps", "--no-index", built[1])
+    environment.install("--no-index", built[1])
     shutil.rmtree(environment.site / "lm_eval_rag")
     gone = run(environment.python, "-c", "print('runs')", cwd=tmp_path)
     (environment.site / "lm_eval_rag").mkdir()

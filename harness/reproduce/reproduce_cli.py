@@ -15,6 +15,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import output_folder
+from lm_eval_rag.harness.common.shares import share_of
 from lm_eval_rag.harness.report.drawing import why_no_figures
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
 from lm_eval_rag.harness.report.report_cli import UNCLUSTERED_HELP
@@ -27,6 +28,7 @@ from lm_eval_rag.harness.reproduce.page_text import render_text
 from lm_eval_rag.harness.reproduce.row_results import Reader
 from lm_eval_rag.harness.reproduce.running import Runner, jobs, sampling_command
 from lm_eval_rag.harness.reproduce.table_file import read_table
+from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, merge, rows_of_share, write_note
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.reproduce.training import Trainer
 
@@ -61,6 +63,11 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     limit = None if options.limit is None else at_least("--limit", options.limit)
     out = options.out or Path("reproduced") / table.name
     runner = Runner(out, Trainer(build), limit, table.share_calls)
+    share = _share(options, table)
+    if options.merge is not None:
+        failed = merge(options.merge or [out], table, rows, runner)
+        return _end(table, numbers, runner, failed, clustered=not options.unclustered)
+    every, rows = rows, rows_of_share(rows, share) if share else rows
     if options.dry_run:
         sys.stdout.write("\n".join(_plan(rows, runner, options)) + "\n")
         return 0
@@ -69,9 +76,30 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         sys.stdout.write("".join(f"{path}\n" for path in runner.write_samples(rows)))
         return 0
     failed = run_rows(rows, runner)
-    text = write_page(table, numbers, runner, failed, clustered=not options.unclustered)
-    sys.stdout.write(f"{text}\n{out / 'page.html'}\n")
+    if share:
+        note = write_note(table, every, rows, share, runner, failed)
+        sys.stdout.write(f"{len(rows)} of {len(every)} rows have ended: {note}\nThe page is made by --merge.\n")
+        return FAILED if failed else 0
+    return _end(table, numbers, runner, failed, clustered=not options.unclustered)
+
+
+def _end(
+    table: Table, numbers: Sequence[PublishedRow], runner: Runner, failed: Mapping[str, str], *, clustered: bool
+) -> int:
+    """Write the page, print it, and return the exit status."""
+    output_folder(runner.out)
+    text = write_page(table, numbers, runner, failed, clustered=clustered)
+    sys.stdout.write(f"{text}\n{runner.out / 'page.html'}\n")
     return FAILED if failed else 0
+
+
+def _share(options: argparse.Namespace, table: Table) -> tuple[int, int] | None:
+    if options.shard is None:
+        return None
+    if options.merge is not None:
+        raise UserError("--shard runs rows and --merge joins those of all shards: give one of the two.")
+    check_shared_calls(table)
+    return share_of("--shard", options.shard)
 
 
 def find_table(name: str, tables: Path) -> Table:
@@ -157,6 +185,9 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument("--without-training", action="store_true", help=training)
     parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
+    parser.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the rows, on one of N machines")
+    merging = "join the shards in these folders (default: that of --out) and write the page"
+    parser.add_argument("--merge", nargs="*", type=Path, metavar="DIR", help=merging)
     parser.add_argument("--unclustered", action="store_true", help=UNCLUSTERED_HELP)
     parser.add_argument(
         "--dry-run", action="store_true", help="print the commands of all rows, or of those of --only, and run nothing"

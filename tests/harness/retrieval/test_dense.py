@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from lm_eval_rag.harness.retrieval.encoders import PRESETS, Overrides, Preset, t
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-pytest.importorskip("sentence_transformers")
-pytest.importorskip("faiss")
+pytestmark = pytest.mark.skipif(  # not imported here, which takes seconds in each process of the tests
+    not all(map(find_spec, ("sentence_transformers", "faiss"))), reason="needs the extra dense"
+)
 
 
 def texts_of(n: int, seed: int = 0) -> list[str]:

@@ -58,6 +58,12 @@ def done(little_llama, tmp_path_factory):
     return out, train(little_llama, out, names="fresh")
 
 
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """Only ``done``, which is there before, draws its curves: a picture takes longer than the epoch that it shows."""
+    monkeypatch.setattr("lm_eval_rag.harness.train.curves.find_spec", lambda name: None)
+
+
 # --- what is learnt
 
 
