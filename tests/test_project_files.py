@@ -18,7 +18,7 @@ import check_tag  # noqa: E402
 import workflows  # noqa: E402
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BOARD = ("submission", "submission_verdict")  # of the leaderboard: nothing of the pull request may run, not even make
 WORKFLOWS = [path for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")) if path.stem not in BOARD]

@@ -60,7 +60,7 @@ def test_commands_exist():
     assert set(re.findall(r"--model (\w+)", TEXT)) <= set(MODELS)
     assert set(re.findall(r"`?lm-eval-rag ([a-z][\w-]*)", TEXT)) <= set(COMMANDS)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"(?:`|^ {4})make (\w+)", TEXT, re.MULTILINE):
+    for target in re.findall(r"(?:`|^ {4})make ([\w-]+)", TEXT, re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 

@@ -78,7 +78,8 @@ def _encode(corpus: Corpus, options: dict[str, Any], share: tuple[int, int]) -> 
         )
     verify(vectors)
     rows, dimensions = vectors.shape
+    count = len(vectors.shards)
     return (
         f"{corpus.id}: {len(corpus)} documents in, {rows} vectors of {dimensions} numbers out, in "
-        f"{len(vectors.shards)} shards, checksums right: {retriever.folder}\n"
+        f"{count} shard{'s' if count > 1 else ''}, checksums right: {retriever.folder}\n"
     )

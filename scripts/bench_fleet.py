@@ -1,0 +1,125 @@
+"""Prompts per second over several servers of one model, compared with lm_eval's own model on one server.
+
+    python scripts/bench_fleet.py --prompts 96 --json FILE
+
+Each local server answers four requests at once, after 100 ms each. The engines take turns; each ratio is of two rates
+of one round, and the minimum, median and maximum over all rounds are printed. The answers of all must be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import ModelSpec
+
+AT_ONCE, SECONDS, ROUNDS, SERVERS = 4, 0.1, 3, 3
+NAME = "local-chat-completions"
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers with the prompt, turned round."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """One request."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server: Any = self.server
+        with server.places:
+            time.sleep(SECONDS)
+        text = body["messages"][-1]["content"][::-1]
+        data = json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Nothing on the terminal."""
+
+
+def main() -> None:
+    """Print one line for each comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--prompts", type=int, default=96)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    prompts = [f"prompt {i}" for i in range(options.prompts)]
+    with ExitStack() as stack:
+        urls = [_served(stack) for _ in range(SERVERS)]
+        engines: dict[str, Callable[[], Sequence[str]]] = {
+            "lm_eval, 1 server": _stock(urls[0], prompts),
+            "ours, 1 server": _ours(urls[:1], prompts),
+            f"ours, {SERVERS} servers": _ours(urls, prompts),
+        }
+        rates = _rates(engines, prompts)
+    results = {}
+    for name, own in rates.items():
+        ratios = sorted(a / b for a, b in zip(own, rates["lm_eval, 1 server"], strict=True))
+        results[name] = {"prompts_per_second": own, "ratio": [ratios[0], ratios[len(ratios) // 2], ratios[-1]]}
+        print(f"{name:18}{sorted(own)[len(own) // 2]:8.1f} prompts a second   of lm_eval's: "
+              f"min {ratios[0]:.2f}  median {ratios[len(ratios) // 2]:.2f}  max {ratios[-1]:.2f}")  # fmt: skip
+    if options.json:
+        options.json.write_text(json.dumps({"prompts": options.prompts, "results": results}, indent=1))
+
+
+def _served(stack: ExitStack) -> str:
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    server.places, server.daemon_threads = threading.Semaphore(AT_ONCE), True
+    stack.callback(server.server_close)
+    stack.callback(server.shutdown)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
+
+
+def _ours(urls: list[str], prompts: list[str]) -> Callable[[], Sequence[str]]:
+    arguments = {"base_url": urls if len(urls) > 1 else urls[0], "model": "any", "num_concurrent": AT_ONCE}
+    generator = LMGenerator(ModelSpec(NAME, arguments))
+    return lambda: [str(text) for text in generator.generate(prompts, Decoding(max_tokens=8), [0] * len(prompts))]
+
+
+def _stock(url: str, prompts: list[str]) -> Callable[[], Sequence[str]]:
+    import lm_eval.models  # noqa: F401
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.registry import get_model
+
+    model = get_model(NAME)(base_url=url, model="any", num_concurrent=AT_ONCE)
+    options = {"until": [], "max_gen_toks": 8, "stop": None}
+    messages = [json.dumps([{"role": "user", "content": prompt}]) for prompt in prompts]
+
+    def run() -> Sequence[str]:
+        from lm_eval.models.api_models import JsonChatStr
+
+        asked = [(JsonChatStr(message), dict(options)) for message in messages]
+        instances = [Instance("generate_until", {}, request, i) for i, request in enumerate(asked)]
+        return list(model.generate_until(instances, disable_tqdm=True))
+
+    return run
+
+
+def _rates(engines: dict[str, Callable[[], Sequence[str]]], prompts: list[str]) -> dict[str, list[float]]:
+    expected = [prompt[::-1] for prompt in prompts]
+    rates: dict[str, list[float]] = {name: [] for name in engines}
+    for _ in range(ROUNDS):
+        for name, engine in engines.items():
+            began = time.perf_counter()
+            answers = engine()
+            rates[name].append(len(prompts) / (time.perf_counter() - began))
+            if list(answers) != expected:
+                raise SystemExit(f"{name} gives other answers: {answers[:2]}")
+    return rates
+
+
+if __name__ == "__main__":
+    main()
