@@ -30,7 +30,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.driver import WINDOW
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
-from lm_eval_rag.harness.core.record import SYSTEM, RagText, deepest, record, share_depth
+from lm_eval_rag.harness.core.record import SYSTEM, RagText, counts_of, deepest, record, share_depth
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
@@ -264,11 +264,8 @@ class RagLM(LM):  # type: ignore[misc]
         failed = [id for id, aux in records if aux["failure"]]
         done["unscored"] = len(failed)
         for id, aux in records:
-            done.update(f"note: {note}" for note in aux["notes"])
-            done.update(aux["calls"])
-            done.update(calls=sum(aux["calls"].values()), journalled=aux["journalled"])
-            done.update({name: aux[name] for name in CUT_SHORT if aux.get(name)})
-            done.update({f"retrieved by {name}": n for name, n in aux.get("retrieved_by", {}).items()})
+            for name, n in counts_of(aux):
+                done[name] += n
             if aux["failure"]:
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
         self._warn_of_cuts(records)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from lm_eval_rag.harness.core.record import FORM
@@ -22,14 +21,16 @@ def queries_of(requests: Sequence[Any]) -> list[Query]:
     queries = []
     for request in requests:
         doc = request.doc
-        if "query" in doc and "id" in doc:
+        ours = "query" in doc and "id" in doc
+        id = str(doc["id"]) if ours else f"{request.task_name}/{request.doc_id}"
+        repeat = seen[request.task_name, id] % (request.repeats or 1)
+        seen[request.task_name, id] += 1
+        if ours:
             form = doc.get(FORM) or ENTITY
-            query = Query(str(doc["id"]), doc["query"], doc.get("time"), doc.get("corpus"), answer_form=form)
+            query = Query(id, doc["query"], doc.get("time"), doc.get("corpus"), repeat=repeat, answer_form=form)
         else:
-            query = Query(f"{request.task_name}/{request.doc_id}", request.args[0])
-        key = (request.task_name, query.id)
-        queries.append(replace(query, repeat=seen[key] % (request.repeats or 1)))
-        seen[key] += 1
+            query = Query(id, request.args[0], repeat=repeat)
+        queries.append(query)
     return queries
 
 

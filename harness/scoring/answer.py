@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from lm_eval_rag.harness.scoring.case import Case
 from lm_eval_rag.harness.scoring.normalise import has_words
 
@@ -32,5 +30,5 @@ def token_f1(case: Case) -> float | None:
 
 def _f1(answer: list[str], gold: list[str]) -> float:
     """2 |common| / (|answer| + |gold|), which is the harmonic mean of precision and recall."""
-    common = sum((Counter(answer) & Counter(gold)).values())
+    common = sum(min(answer.count(word), gold.count(word)) for word in set(answer).intersection(gold))
     return 2 * common / (len(answer) + len(gold))

@@ -84,6 +84,21 @@ def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:
     return [position for part in batches for position in part]
 
 
+def per_device(batch_size: int, devices: int, accumulate: int) -> int:
+    """Prompts of one device in one pass, so that a step has ``batch_size`` prompts on any number of devices.
+
+    Raises:
+        UserError: The batch cannot be divided so.
+    """
+    share, rest = divmod(batch_size, devices * accumulate)
+    if rest or not share:
+        raise UserError(
+            f"--batch-size {batch_size} cannot be divided among {devices} devices with --accumulate {accumulate}. Give "
+            "an --accumulate with which devices x accumulate divides the batch size."
+        )
+    return share
+
+
 def is_stuck(scores: Sequence[float], patience: int | None) -> bool:
     """Whether the last ``patience`` scores are no better than the best before them; never without a patience."""
     return patience is not None and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
@@ -196,7 +211,7 @@ def _arguments(settings: Settings, outcome: Outcome, steps: int) -> Any:
         learning_rate=preset.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=preset.warmup,
-        per_device_train_batch_size=max(1, preset.batch_size // (world * settings.accumulate)),
+        per_device_train_batch_size=per_device(preset.batch_size, world, settings.accumulate),
         gradient_accumulation_steps=settings.accumulate,
         bf16=False,  # the model already has the type for computing
         fp16=False,

@@ -9,9 +9,9 @@ from typing import Any
 from lm_eval_rag.harness.data.sources import read_manifest
 from lm_eval_rag.harness.data.task_about import TaskAbout, TaskOption
 from lm_eval_rag.tasks.ruleqa.card import ALL, BY_GRAPH, RENAMED
-from lm_eval_rag.tasks.ruleqa.graphs import FILES
 from lm_eval_rag.tasks.ruleqa.natural import CHANGE, NATURAL, NATURAL_TASKS
 from lm_eval_rag.tasks.ruleqa.slices import MANY
+from lm_eval_rag.tasks.ruleqa.source_files import FILES
 from lm_eval_rag.tasks.ruleqa.specs import FRESH, SPECS, Spec
 
 PAPER = "RuleRAG (arXiv:2410.22353)"

@@ -14,9 +14,9 @@ import polars as pl
 
 from lm_eval_rag.tasks.ruleqa import names, wiki_names
 from lm_eval_rag.tasks.ruleqa.aliases import accepted
+from lm_eval_rag.tasks.ruleqa.source_files import SPLITS
 
 Fetch = Callable[[str], Path]
-SPLITS = ("train", "valid", "test")
 NELL_DROPPED = ("latitudelongitude", "atdate")  # their entity pairs have no other relation, so no rule applies
 KEY = ["subject", "relation", "object", "time"]
 
@@ -181,17 +181,6 @@ def _clean(
     return Graph(kept, entities.names, lost, entities.aliases, entities.noisy, incomplete)
 
 
-_TEMPORAL = tuple(f"{name}.txt" for name in ("entity2id", "relation2id", *SPLITS))
-_STATIC = tuple(f"{name}2id.txt" for name in ("entity", "relation", *SPLITS))
-_FOLDERS = {
-    "icews14": _TEMPORAL,
-    "yago": _TEMPORAL,
-    "wiki": _TEMPORAL,
-    "fb15k237": (*_STATIC, "entity2text.txt"),
-    "nell995": _STATIC,
-}
-_SHARED = {"wiki": wiki_names.FILES, "fb15k237": (wiki_names.FREEBASE,)}
-FILES = {folder: (*(f"{folder}/{name}" for name in own), *_SHARED.get(folder, ())) for folder, own in _FOLDERS.items()}
 READERS: dict[str, Callable[[Fetch], Graph]] = {
     "icews14": icews14,
     "yago": yago,

@@ -19,7 +19,7 @@ from lm_eval_rag.harness.data.folders import CARD, content_folder
 from lm_eval_rag.harness.data.sources import read_manifest
 from lm_eval_rag.harness.hub.cards import DataSet
 from lm_eval_rag.tasks.ruleqa.build import build
-from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.source_files import FILES
 from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS, spec_of
 from lm_eval_rag.tasks.ruleqa.tables import checksum
 

@@ -6,8 +6,11 @@ Published sizes: table 1 of arXiv:2410.22353 (version of 16 October 2024).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from lm_eval_rag.harness.common.errors import unknown
+
+CorpusChoice = Literal["train", "train_valid"]  # the facts of D; train_valid only for temporal graphs
 
 
 @dataclass(frozen=True, slots=True)

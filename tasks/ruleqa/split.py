@@ -8,14 +8,13 @@ official test set occurs in its training set, so no document could support a tes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
 from lm_eval_rag.tasks.ruleqa.draw import lots
+from lm_eval_rag.tasks.ruleqa.specs import CorpusChoice
 
 GROUP = ["subject", "relation"]
-CorpusChoice = Literal["train", "train_valid"]
 
 
 @dataclass(frozen=True, slots=True)

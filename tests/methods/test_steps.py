@@ -177,11 +177,11 @@ def test_sentences_lose_nothing():
 
 @pytest.mark.parametrize("loop", ["\n", "!", "Dr. ", "a.", "the answer ", "<search>", "Search:\n", "(", " ", "so the "])
 def test_a_reply_that_loops_is_read_at_once(loop):
-    text, began = loop * (300_000 // len(loop)) + "x", time.perf_counter()
+    text, began = loop * (300_000 // len(loop)) + "x", time.process_time()
     sentences(text), answer_or_line(text), consistency([text, text]), first_label(text, ("yes", "no")), read_step(text)
     for protocol in PROTOCOLS.values():
         _call(text, protocol)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_overlap_is_dice_of_bags():

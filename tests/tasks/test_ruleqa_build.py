@@ -14,7 +14,7 @@ from lm_eval_rag.harness.data import sources
 from lm_eval_rag.harness.data.folders import write_folder
 from lm_eval_rag.tasks.ruleqa import card
 from lm_eval_rag.tasks.ruleqa.build import build
-from lm_eval_rag.tasks.ruleqa.graphs import FILES
+from lm_eval_rag.tasks.ruleqa.source_files import FILES
 from lm_eval_rag.tasks.ruleqa.specs import SPECS, TASKS
 
 

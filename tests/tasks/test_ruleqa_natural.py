@@ -16,7 +16,7 @@ from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.data.question_forms import FormReader
 from lm_eval_rag.harness.data.sources import fetch, read_manifest
 from lm_eval_rag.harness.rules.bank import RuleBank
-from lm_eval_rag.tasks.ruleqa import graphs, names
+from lm_eval_rag.tasks.ruleqa import graphs, names, source_files
 from lm_eval_rag.tasks.ruleqa.build import build
 from lm_eval_rag.tasks.ruleqa.natural import NATURAL_TASKS, build_natural, english, question, spoken
 from lm_eval_rag.tasks.ruleqa.specs import SPECS
@@ -103,7 +103,7 @@ RELATIONS: dict[str, Callable[[dict[int, str]], Iterable[str]]] = {  # raw names
 @pytest.mark.parametrize("graph", RELATIONS)
 def test_every_relation_of_a_graph_has_a_question(graph: str, mirror: Path | None) -> None:
     manifest = read_manifest(files("lm_eval_rag.tasks.ruleqa") / "sources.toml")
-    (path,) = (path for path in graphs.FILES[graph] if Path(path).name.startswith("relation2id"))
+    (path,) = (path for path in source_files.FILES[graph] if Path(path).name.startswith("relation2id"))
     rows = [line.split("\t") for line in fetch(manifest[path]).read_text(encoding="utf-8").splitlines() if line]
     raw = {int(row[1]): row[0].strip() for row in rows if len(row) > 1}
     dropped = {names.segment(name) for name in graphs.NELL_DROPPED}

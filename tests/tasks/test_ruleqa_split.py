@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from lm_eval_rag.tasks.ruleqa import split
+from lm_eval_rag.tasks.ruleqa import specs, split
 from lm_eval_rag.tasks.ruleqa.draw import level, lots
 from lm_eval_rag.tasks.ruleqa.queries import questions
 
@@ -32,7 +32,7 @@ def keys(facts: pl.DataFrame, *columns: str) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("corpus", ["train", "train_valid"])
-def test_temporal_split_is_the_official_one(corpus: split.CorpusChoice) -> None:
+def test_temporal_split_is_the_official_one(corpus: specs.CorpusChoice) -> None:
     facts = temporal_facts()
     parts = split.temporal(facts, corpus=corpus)
     wanted = ["train"] if corpus == "train" else ["train", "valid"]

@@ -1,5 +1,7 @@
 """The YAML files: every name that the documentation promises, and what a loaded task holds."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
@@ -31,6 +33,14 @@ def manager() -> Any:
     from lm_eval.tasks import TaskManager
 
     return TaskManager(include_defaults=False, include_path=str(FOLDER))
+
+
+def test_a_set_that_is_there_is_opened_without_polars() -> None:
+    """Its import takes a third of a second, at every start."""
+    code = (
+        "import lm_eval_rag.tasks.ruleqa.task, lm_eval_rag.tasks.ruleqa.build, sys; sys.exit('polars' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_all_names_are_there(manager: Any) -> None:

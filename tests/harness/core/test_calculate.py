@@ -112,11 +112,11 @@ HOSTILE = [
 
 @pytest.mark.parametrize("expression", sorted(set(HOSTILE)), ids=lambda text: ascii(text)[:40])
 def test_hostile_expressions_are_refused_by_name_and_at_once(expression: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(CalculationError) as refused:
         calculate(expression)
     assert refused.value.reason in REASONS and str(refused.value).startswith(refused.value.reason)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 LINES = [

@@ -74,7 +74,7 @@ def elsewhere(hub, tmp_path):
 def built(cache):
     """The corpus id of a small set in RuleQA-Y's form: the made-up world of ruleqa_demo."""
     from lm_eval_rag.harness.data.folders import write_folder
-    from lm_eval_rag.tasks.ruleqa.build import Built, write_set
+    from lm_eval_rag.tasks.ruleqa.making import Built, write_set
     from lm_eval_rag.tasks.ruleqa.partners import partners
     from lm_eval_rag.tasks.ruleqa.slices import SUPPORT
     from lm_eval_rag.tasks.ruleqa.specs import SPECS

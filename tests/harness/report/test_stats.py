@@ -215,6 +215,6 @@ def test_percentile_is_a_nearest_rank() -> None:
 
 def test_a_large_interval_is_quick() -> None:
     """10,000 draws over 2,000 questions of a 0/1 score: milliseconds, since the draw is over distinct values."""
-    start = time.perf_counter()
+    start = time.process_time()
     interval(np.tile([0.0, 1.0], 1000))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval_rag.harness.scoring import METRICS, score
+from lm_eval_rag.harness.scoring import METRICS, PLAIN, score
+from lm_eval_rag.harness.scoring.case import Case
 
 Rag = dict[str, Any] | None
 Formula = Callable[[list[str], str, Rag], float | None]
@@ -170,6 +171,14 @@ def test_every_metric_is_its_formula() -> None:
             seen[name].add(wanted)
     for name, values in seen.items():  # both scored and unscored cases, and more than one value, were met
         assert None in values and len(values) > 2, name
+
+
+def test_what_is_not_computed_without_official_scores_could_not_be_scored() -> None:
+    case = Case(
+        "Vale", ("vale",), (("Ada was born in Vale.", None),), depth=50, rationale="She was.", likelihood=(-1, 2)
+    )
+    assert case.official is None and all(metric.of(case) is None for metric in {*METRICS.values()} - {*PLAIN})
+    assert any(metric.of(case) is not None for metric in PLAIN)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)

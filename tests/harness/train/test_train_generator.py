@@ -21,7 +21,7 @@ from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.generator_settings import Settings
-from lm_eval_rag.harness.train.generator_trainer import is_stuck
+from lm_eval_rag.harness.train.generator_trainer import is_stuck, per_device
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
@@ -251,6 +251,14 @@ def test_a_trial_ends_after_its_steps_and_is_evaluated(little_llama, tmp_path):
 )
 def test_training_ends_after_evaluations_without_a_better_score(scores, patience, stuck):
     assert is_stuck(scores, patience) == stuck
+
+
+def test_a_step_has_the_same_number_of_prompts_on_any_number_of_devices():
+    for devices, accumulate in ((1, 1), (1, 8), (4, 2), (2, 2)):
+        assert per_device(8, devices, accumulate) * devices * accumulate == 8
+    for devices, accumulate in ((4, 8), (3, 1), (1, 16)):
+        with pytest.raises(UserError, match=f"--batch-size 8 cannot be divided among {devices} devices"):
+            per_device(8, devices, accumulate)
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(little_llama, tmp_path, monkeypatch):
