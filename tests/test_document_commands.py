@@ -92,7 +92,8 @@ RUN = {
 def execute(command: str, limit: list[str]) -> None:
     """A command of the shell in this process; ``>`` and its file are left out."""
     words = shlex.split(command.partition(" > ")[0])
-    words = [name for word in words for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
+    pattern = re.compile(r"[^{]*\*")  # JSON stands in quotes, where a shell leaves it as it is
+    words = [x for word in words for x in (sorted(map(str, Path().glob(word))) if pattern.match(word) else [word])]
     if words[0] == "lm-eval-rag":
         assert cli.main(words[1:]) == 0, command
         return
