@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
@@ -45,7 +44,7 @@ class Reading:
     def fingerprint(self) -> str:
         """Names everything that the text of a page depends on, beside the page."""
         told = versions("trafilatura", "beautifulsoup4", "lxml", "resiliparse")
-        return f"{self.extractor} lm-eval-rag={version('lm-eval-rag')} {told}"
+        return f"{self.extractor} {versions('lm-eval-rag')} {told}"
 
     def pages(self, corpus: str) -> tuple[WebPage, ...]:
         """The pages of ``<task>/<hash>#<question>``: each once, where it first stands, in the search's order.

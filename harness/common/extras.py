@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,8 +36,12 @@ def need(what: str, extra: str, *modules: str) -> None:
         )
 
 
+@cache
 def versions(*distributions: str) -> str:
-    """``name=version`` of each distribution, joined by commas; those that are not installed are left out."""
+    """``name=version`` of each distribution, joined by commas; those that are not installed are left out.
+
+    Read once in a process: fingerprints ask for each question.
+    """
     installed = []
     for name in distributions:
         try:

@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import version
 
 import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
+from lm_eval_rag.harness.common.extras import versions
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25_compiled import CompiledSearch, is_started
 from lm_eval_rag.harness.retrieval.bm25_index import FORMAT, Index, build_index, stored_index
@@ -48,8 +48,8 @@ class BM25:
             raise unknown("dates", str(dates), TOKENS)
         if k1 < 0 or not 0 <= b <= 1:
             raise UserError(f"bm25 with k1={k1!r}, b={b!r} is not allowed: k1 must be 0 or more, b in [0, 1].")
-        versions = f"format={FORMAT}, bm25s={version('bm25s')}"
-        self.settings = f"bm25(k1={float(k1)}, b={float(b)}, dates={dates}, {versions})"
+        made_by = f"format={FORMAT}, {versions('bm25s')}"
+        self.settings = f"bm25(k1={float(k1)}, b={float(b)}, dates={dates}, {made_by})"
         self.fingerprint = f"{self.settings} over {corpus.fingerprint}"
         self._documents = len(corpus)
         self._dates: Dates = dates

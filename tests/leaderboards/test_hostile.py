@@ -270,6 +270,7 @@ def is_junk(field, value):
         "calls": value is None or (count and 0 <= value <= 10**9),
         "seconds": value is None or (type(value) in (int, float) and 0 <= value <= 1e9),
     }
+    allowed["confidence"] = value is None or (type(value) in (int, float) and -1e9 <= value <= 1e9)
     allowed["k"] = allowed["prompt_tokens"] = allowed["completion_tokens"] = allowed["calls"]
     allowed["cost"] = allowed["seconds"]
     allowed |= dict.fromkeys(("retrieved", "rules", "evidence", "triples"), value is None or value == [])

@@ -22,8 +22,8 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator writes 16 tokens where it is asked for up to 512: what it writes is not looked at here."""
     from lm_eval_rag.harness.generators import lm
 
-    def short(model: Any, prompts: Any, decoding: Decoding, seeds: Any) -> Any:
-        return continue_batch(model, prompts, replace(decoding, max_tokens=16), seeds)
+    def short(model: Any, prompts: Any, decoding: Decoding, *rest: Any) -> Any:
+        return continue_batch(model, prompts, replace(decoding, max_tokens=16), *rest)
 
     continue_batch = lm.continue_batch
     monkeypatch.setattr(lm, "continue_batch", short)
