@@ -6,7 +6,8 @@ import json
 import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, distribution, requires, version
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,17 @@ def need(what: str, extra: str, *modules: str) -> None:
 
 
 @cache
-def versions(*distributions: str) -> str:
-    """``name=version`` of each distribution, joined by commas; those that are not installed are left out.
+def version(name: str) -> str:
+    """The version of a distribution; read once in a process, since fingerprints ask for each question.
 
-    Read once in a process: fingerprints ask for each question.
+    Raises:
+        PackageNotFoundError: It is not installed.
     """
+    return metadata.version(name)
+
+
+def versions(*distributions: str) -> str:
+    """``name=version`` of each distribution, joined by commas; those that are not installed are left out."""
     installed = []
     for name in distributions:
         try:

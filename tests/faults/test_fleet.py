@@ -46,7 +46,7 @@ def test_one_is_killed_and_nothing_is_paid_twice(evaluate, alone, servers, tmp_p
     plain = dying.reply
 
     def reply(body):
-        if sum(dying.answered.values()) == 4:
+        if sum(dying.answered.values()) >= 4 and not dying.dead:  # replies run at once, so none may see exactly 4
             dying.kill()
         return plain(body)
 
