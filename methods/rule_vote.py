@@ -62,7 +62,8 @@ def rule_vote(
                 votes[answer] += confidence[relation] * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
     notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
-    share = votes[best] / sum(votes.values()) if best else None
+    total = sum(votes.values())  # 0 if the rules, a user's own, have no confidence and nothing is recent
+    share = votes[best] / total if total else None
     return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes, confidence=share)
 
 

@@ -16,11 +16,11 @@ import asyncio
 import heapq
 import json
 import random
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from chat_server import ChatServer
 
 from lm_eval_rag.harness.backends.generation import GenerateBackend, OpenStream
 from lm_eval_rag.harness.core.asks import Generate, generate
@@ -163,7 +163,12 @@ def real(places: int, questions: int, seed: int) -> dict[str, float]:
 
     rng = random.Random(seed)
     latency = {f"q{i} 0": 0.4 * LATENCIES["1 in 16 slow"](rng) for i in range(questions)}
-    with Slow(latency) as server:
+
+    def slow(prompt: str) -> str:
+        time.sleep(latency[prompt])
+        return "x"
+
+    with ChatServer(slow) as server:
         given = {"base_url": server.url, "model": "any", "num_concurrent": places}
         generator = LMGenerator(ModelSpec("local-chat-completions", given))
         generator.load()
@@ -191,43 +196,6 @@ def real(places: int, questions: int, seed: int) -> dict[str, float]:
         "engine": least / ours,
         "lm_eval": least / theirs,
     }
-
-
-class Slow(ThreadingHTTPServer):
-    """A chat server whose replies take as long as their prompts say."""
-
-    daemon_threads, request_queue_size = True, 128
-
-    def __init__(self, latency: dict[str, float]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.latency = latency
-        self.url = f"http://127.0.0.1:{self.server_port}/v1/chat/completions"
-
-    def __enter__(self) -> Slow:
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Slow
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        time.sleep(self.server.latency[body["messages"][-1]["content"]])
-        reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}
-        data = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *arguments: object) -> None: ...
 
 
 def main() -> None:

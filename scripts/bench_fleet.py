@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+from chat_server import ChatServer
 
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
@@ -24,29 +24,6 @@ from lm_eval_rag.harness.generators.spec import ModelSpec
 
 AT_ONCE, SECONDS, ROUNDS, SERVERS = 4, 0.1, 3, 3
 NAME = "local-chat-completions"
-
-
-class Answering(BaseHTTPRequestHandler):
-    """Answers with the prompt, turned round."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """One request."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server: Any = self.server
-        with server.places:
-            time.sleep(SECONDS)
-        text = body["messages"][-1]["content"][::-1]
-        data = json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *arguments: Any) -> None:
-        """Nothing on the terminal."""
 
 
 def main() -> None:
@@ -57,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     prompts = [f"prompt {i}" for i in range(options.prompts)]
     with ExitStack() as stack:
-        urls = [_served(stack) for _ in range(SERVERS)]
+        urls = [stack.enter_context(_answering()).url for _ in range(SERVERS)]
         engines: dict[str, Callable[[], Sequence[str]]] = {
             "lm_eval, 1 server": _stock(urls[0], prompts),
             "ours, 1 server": _ours(urls[:1], prompts),
@@ -74,13 +51,16 @@ def main() -> None:
         options.json.write_text(json.dumps({"prompts": options.prompts, "results": results}, indent=1))
 
 
-def _served(stack: ExitStack) -> str:
-    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.places, server.daemon_threads = threading.Semaphore(AT_ONCE), True
-    stack.callback(server.server_close)
-    stack.callback(server.shutdown)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
+def _answering() -> ChatServer:
+    """A server that answers with the prompt, turned round."""
+    places = threading.Semaphore(AT_ONCE)
+
+    def reply(prompt: str) -> str:
+        with places:
+            time.sleep(SECONDS)
+        return prompt[::-1]
+
+    return ChatServer(reply)
 
 
 def _ours(urls: list[str], prompts: list[str]) -> Callable[[], Sequence[str]]:

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "faults"))
+
+from proxy import Handler
 
 CHAT = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Vale"}}]}
 
 
-class Handler(BaseHTTPRequestHandler):
+class Answering(Handler):
     """A system at ``/ask``, in the form of docs/your_system.md, and a chat model everywhere else."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name is that of http.server
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.paths.append(self.path)  # type: ignore[attr-defined]
+        self.server.paths.append(self.path)
         reply: Any = {"answer": "Vale", "passages": []} if self.path == "/ask" else CHAT
-        data = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *arguments: Any) -> None:
-        """Nothing on the terminal."""
+        self.answer(200, json.dumps(reply).encode(), {})
 
 
 @contextmanager
 def answering() -> Iterator[tuple[str, list[str]]]:
     """The address of a server with both, and the paths that it was asked for so far."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         server.paths = []  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", server.paths  # type: ignore[attr-defined]

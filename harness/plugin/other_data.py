@@ -32,5 +32,5 @@ def warn_of_other_data(setup: Setup, corpora: Iterable[str | None]) -> None:
         if pairs:
             log.warning(
                 "The %s was trained on another version or variant of the data (%s): its training questions may be "
-                "among these, and its results are not those of the task. Train it again.", kind, pairs
+                "among these. Its results are not comparable with those of a checkpoint of this version.", kind, pairs
             )  # fmt: skip

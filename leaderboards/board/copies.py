@@ -13,7 +13,7 @@ import numpy as np
 
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.leaderboards.board.entries import Entry
-from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, ENOUGH
+from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, ENOUGH, copy_flag
 
 
 def with_copies_flagged(entries: Sequence[Entry]) -> list[Entry]:
@@ -22,8 +22,7 @@ def with_copies_flagged(entries: Sequence[Entry]) -> list[Entry]:
     for task in sorted({task for entry in entries for task in entry.tasks}):
         own = [entry for entry in entries if task in entry.tasks]
         for (first, second), share in shares_alike(own, task).items():
-            text = f"{100 * share:.0f} % of its wrong answers are those of {own[second].card.name!r}."
-            flags.setdefault((own[first].slug, task), []).append(text)
+            flags.setdefault((own[first].slug, task), []).append(copy_flag(share, own[second].card.name))
     return [
         replace(
             entry,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from lm_eval_rag.leaderboards.submissions.form import CARD
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, read_submission
-from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike
+from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike, copy_flag
 from lm_eval_rag.leaderboards.submissions.verifying import Verified
+
+log = logging.getLogger(__name__)
 
 
 def with_copies_flagged(verified: Verified, entries: Path) -> Verified:
@@ -19,6 +22,8 @@ def with_copies_flagged(verified: Verified, entries: Path) -> Verified:
         entries: The folder of a board's entries. An entry of the submission's own name is an earlier version of it, and
             is not compared; nor are folders that cannot be read, and entries on other data.
     """
+    if not entries.is_dir():
+        log.warning("There is no folder %s, so the submission was compared with no entry.", entries)
     own, tasks = verified.submission, dict(verified.tasks)
     for other in _entries(entries):
         if other.card.name == own.card.name:
@@ -29,8 +34,7 @@ def with_copies_flagged(verified: Verified, entries: Path) -> Verified:
                 continue
             share = alike(own.predictions[name], other.predictions[name], right)
             if share >= ALIKE:
-                flag = f"{100 * share:.0f} % of its wrong answers are those of {other.card.name!r}."
-                tasks[name] = replace(scores, flags=(*scores.flags, flag))
+                tasks[name] = replace(scores, flags=(*scores.flags, copy_flag(share, other.card.name)))
     return replace(verified, tasks=tasks)
 
 

@@ -45,6 +45,11 @@ def _lists_candidates(key: AnswerKey, id: str, answer: str) -> bool:
     return len({part for part in parts if part and part in key.golds} - own) >= LISTED
 
 
+def copy_flag(share: float, name: str) -> str:
+    """The flag of a task whose wrong answers are those of the entry of that name."""
+    return f"{100 * share:.0f} % of its wrong answers are those of {name!r}."
+
+
 def alike(
     first: Mapping[str, Prediction],
     second: Mapping[str, Prediction],

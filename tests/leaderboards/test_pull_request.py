@@ -72,7 +72,7 @@ def test_an_honest_pull_request_is_scored(repository, entry, capsys):
     assert found["accepted"] and found["tasks"]["ruleqa_demo"]["scores"]["em"] == pytest.approx(133 / 200)
 
 
-def test_a_copy_of_an_entry_of_the_base_is_flagged(repository, entry, capsys):
+def test_a_copy_of_an_entry_of_the_base_is_flagged(repository, entry, capsys, caplog):
     """Both have "x" where they are wrong. An entry of the same name is an earlier version of it."""
     shutil.copytree(entry, repository.path / ENTRIES / "new")
     head = repository.commit()
@@ -92,6 +92,7 @@ def test_a_copy_of_an_entry_of_the_base_is_flagged(repository, entry, capsys):
         assert [flag for flag in flags if "wrong answers" in flag] == (
             [f"100 % of its wrong answers are those of {name!r}."] if name else []
         )
+    assert "There is no folder" in caplog.text and "compared with no entry" in caplog.text
 
 
 def test_only_entries_of_other_names_and_on_the_same_data_are_compared(write, capsys):

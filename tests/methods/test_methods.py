@@ -245,6 +245,15 @@ def test_the_confidence_of_a_rule_vote_is_the_share_of_its_weight():
     assert vote.text == "Norn" and vote.confidence == pytest.approx((0.5 + 0.2) / (0.5 + 0.3 + 0.2))
 
 
+def test_a_rule_vote_whose_rules_have_no_confidence_answers_without_one():
+    corpus = Corpus.of(
+        [Passage("d", "Ada was born in Norn", fact=("Ada", "was born in", "Norn"))],
+        [Rule("is a citizen of", "was born in", 0, 0, 0.0)],
+    )
+    ((vote, _),) = answer("rule_vote", [Query("q", "what does Ada is a citizen of ?")], corpus, None, recency=0.0)
+    assert (vote.text, vote.confidence, vote.abstained) == ("Norn", None, False)
+
+
 def test_rule_vote_knows_a_subject_at_the_end_of_an_english_question():
     facts = [("Ada", "wed", "Bo"), ("Al", "wed", "Bea")]
     passages = [Passage(fact[0], " ".join(fact), fact=fact) for fact in facts]

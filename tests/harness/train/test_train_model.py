@@ -11,7 +11,7 @@ from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator_model import load
-from lm_eval_rag.harness.train.generator_trainer import precise_adamw
+from lm_eval_rag.harness.train.precise_adamw import precise_adamw
 from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import GeneratorQuestion, Row
 
