@@ -63,9 +63,9 @@ class Messages(str):
         text.system_length = len(system)
         return text
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __reduce__(self) -> tuple[type[Messages], tuple[str, str]]:
         """For copies and other processes."""
-        return self.system, self.user
+        return type(self), (self.system, self.user)
 
     @property
     def system(self) -> str:
