@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lm_eval_rag.harness.core.types import INVERSE_STEP
+
 if TYPE_CHECKING:
     import polars as pl
 
-INVERSE = "^"  # before a relation that is followed from object to subject, as in SPARQL's property paths
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing (Knuth, volume 3, section 6.4)
 
 
@@ -71,7 +72,7 @@ class Graph:
     def name(self, relation: int) -> str:
         """A relation as a step of a path: its name, of an inverse one with ``^``."""
         count = len(self.names)
-        return f"{INVERSE}{self.names[relation - count]}" if relation >= count else str(self.names[relation])
+        return f"{INVERSE_STEP}{self.names[relation - count]}" if relation >= count else str(self.names[relation])
 
 
 def graph_of(facts: pl.DataFrame, temporal: bool) -> Graph:
