@@ -9,7 +9,7 @@ A rule is a row with ``head`` and ``body``, and optionally ``confidence`` (1 if 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -20,7 +20,7 @@ from lm_eval_rag.harness.documents.records import Record, records
 
 MINE = "mine"
 MIN_SUPPORT = 2
-LONGEST = 2  # body of a mined rule
+LONGEST = 3  # body of a mined rule
 KEPT = 100  # longer rules for one head
 Fact = tuple[str, str, str, str | None]  # subject, relation, object, time
 
@@ -81,7 +81,7 @@ def mined(facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: in
     dated = table["time"].null_count() == 0
     rules = mine_temporal(table) if dated else mine_static(table)
     kept = best_first(rules.filter(pl.col("support") >= min_support))
-    longer = [_longer(table, dated, min_support)] if rule_length > 1 else []
+    longer = [_longer(table, dated, min_support, length) for length in range(2, rule_length + 1)]
     if not kept.height and not any(longer):
         raise UserError(
             f"{table.height} facts with {table['relation'].n_unique()} relations hold no rule with a support of "
@@ -92,12 +92,14 @@ def mined(facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: in
     return (*short, *chain.from_iterable(longer))
 
 
-def _longer(facts: Any, dated: bool, min_support: int) -> list[Rule]:
-    """The best rules of length 2 for each head."""
+def _longer(facts: Any, dated: bool, min_support: int, length: int) -> list[Rule]:
+    """The best rules of length 2 or 3 for each head."""
     from lm_eval_rag.harness.rules.mining import best_first
     from lm_eval_rag.harness.rules.mining_paths import mine_length2
+    from lm_eval_rag.harness.rules.mining_sampled import mine_length3
 
-    rules = mine_length2(facts, temporal=dated, min_support=min_support)
+    miners: dict[int, Callable[..., Any]] = {2: mine_length2, 3: mine_length3}
+    rules = miners[length](facts, temporal=dated, min_support=min_support)
     kept = best_first(rules, "path").group_by("head", maintain_order=True).head(KEPT)
     names = ("head", "path", "support", "body_support", "confidence")
     return [_of_path(**row) for row in best_first(kept, "path").select(names).iter_rows(named=True)]

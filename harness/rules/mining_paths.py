@@ -100,7 +100,7 @@ def _walks(graph: Graph, edges: Any) -> Iterator[tuple[Any, Any]]:
     begins = np.flatnonzero(np.append(True, graph.subject[edges][1:] != graph.subject[edges][:-1])[: len(edges)])
     part = (total[begins] - (high - low)[begins]) // WALKS  # of each subject
     cuts = begins[np.flatnonzero(np.append(True, part[1:] != part[:-1])[: len(part)])]
-    for start, stop in zip(cuts, np.append(cuts[1:], len(edges)), strict=True):
+    for start, stop in zip(cuts, np.append(cuts, len(edges))[1:], strict=True):
         origin, second = spread(low[start:stop], high[start:stop])
         yield edges[start:stop][origin], second
 

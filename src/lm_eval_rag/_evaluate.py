@@ -54,7 +54,7 @@ def evaluate(
         passage_tokens: Limit of words and signs in a passage; longer documents are cut by sentences.
         overlap: Words and signs that neighbouring passages of a document share at most.
         min_support: Number of facts that a mined rule must hold for at least.
-        rule_length: Relations in the body of a mined rule at most: 1 or 2.
+        rule_length: Relations in the body of a mined rule at most: 1, 2 (counted) or 3 (sampled).
 
     Returns:
         The runs, with ``scores`` and ``answers`` (polars), ``report()``, ``table()`` and a form for notebooks.

@@ -46,6 +46,15 @@ def test_mining_finds_the_rule_that_length_1_cannot() -> None:
         read_rules(documents(FAMILY + KNOWN), min_support=2)
 
 
+def test_rules_of_three_relations_come_after_those_of_two() -> None:
+    facts = [(f"p{i}", "child of", f"q{i}") for i in range(4)] + [(f"q{i}", "lives in", f"t{i}") for i in range(4)]
+    facts += [(f"t{i}", "lies in", f"c{i}") for i in range(4)] + [(f"p{i}", "citizen of", f"c{i}") for i in range(3)]
+    mined = read_rules(documents(facts), rule_length=3)
+    assert [len(rule.path) for rule in mined] == sorted(len(rule.path) for rule in mined)
+    path = ("child of", "lives in", "lies in")
+    assert Rule("citizen of", " / ".join(path), 3, 4, 0.75, path=path) in mined
+
+
 @pytest.mark.parametrize("length", [0, 9, "2"])
 def test_a_length_that_is_not_mined_is_refused(length: Any) -> None:
     with pytest.raises(UserError, match=r"rule_length=.* is not allowed: give a whole number from 1"):
