@@ -3,10 +3,10 @@
     python scripts/bench_mining.py --corpus ruleqa_i --facts 100000 1000000 --rounds 3 --json FILE
 
 Each measurement runs in a process of its own, with one thread. A synthetic graph of n facts has n / 10 entities, 200
-relations and 365 times; half of the ends of its facts are drawn uniformly, the others with the weight 1 / sqrt(rank), so
-that the number of walks grows little faster than that of facts. With larger hubs it grows up to quadratically, and so
-does the time of length 2. The minimum, median and maximum over all rounds are printed. TLogic's published code takes 30 to 40 minutes of CPU for
-lengths 1 to 3 on ICEWS14 with 200 walks; this was measured before, and is not run here.
+relations and 365 times; half of the ends of its facts are drawn uniformly, the others with the weight 1 / sqrt(rank),
+so that the number of walks grows little faster than that of facts. With larger hubs it grows up to quadratically, and
+so does the time of length 2. The minimum, median and maximum over all rounds are printed. The peer, TLogic's published
+code, is not run here: it takes 30 to 40 minutes of CPU for lengths 1 to 3 on ICEWS14 with 200 walks.
 """
 
 from __future__ import annotations
