@@ -84,8 +84,7 @@ def _count(graph: Graph, closing: Closing, relation: int, heads_of: Any) -> _Cou
             middle = graph.object[edge]
             simple = (subject != middle) & (object != middle) & (subject != object)
             subject, object, step = _pairs(graph, subject[simple], object[simple], step[simple])
-            where, head = _spread_heads(heads_of, subject)
-            known += np.bincount(head * steps + step[where], minlength=len(known))
+            known += _known(heads_of, subject, step, heads, steps)
         body_support += np.bincount(step, minlength=steps)
         time = graph.time[second] if heads_of is None else np.zeros(len(subject), np.int64)
         walk, head = closing.heads(subject, object, time)
@@ -121,11 +120,14 @@ def _heads_of_subjects(graph: Graph) -> tuple[Any, Any]:
     return np.searchsorted(subject, np.arange(graph.entities + 1)), head
 
 
-def _spread_heads(heads_of: tuple[Any, Any], subject: Any) -> tuple[Any, Any]:
-    """Of each subject all its heads: (index of the subject, head)."""
+def _known(heads_of: tuple[Any, Any], subject: Any, step: Any, heads: int, steps: int) -> Any:
+    """For each (head, step) the pairs whose subject has some object under the head; pairs are sorted by both."""
     starts, head = heads_of
-    where, number = spread(starts[subject], starts[subject + 1])
-    return where, head[number]
+    first = np.flatnonzero(np.diff(subject * steps + step, prepend=-1))
+    pairs = np.diff(first, append=len(subject))
+    where, number = spread(starts[subject[first]], starts[subject[first] + 1])
+    counted = np.bincount(head[number] * steps + step[first][where], pairs[where], heads * steps)
+    return counted.astype(np.int64)  # whole numbers below 2^53, so that float64 holds them exactly
 
 
 def _finish(rules: pl.DataFrame, graph: Graph, temporal: bool) -> pl.DataFrame:
