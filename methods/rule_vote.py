@@ -1,7 +1,8 @@
 """Rule vote: the symbolic baseline, with neither generator nor training.
 
 Every retrieved fact about the question's subject whose relation is the body of a selected rule votes for its object; of
-an inverse rule, every fact whose object is the question's subject votes for its subject. Rules may say that a relation
+an inverse rule, every fact whose object is the question's subject votes for its subject. A longer rule is followed step
+by step over retrieved facts, and every fact of its last step votes for where it leads. Rules may say that a relation
 repeats itself, so that on temporal graphs what happened before counts too. A vote weighs the rule's confidence, and for
 dated facts less the further back it is, as TLogic weighs the groundings of a rule (arXiv:2112.08025). The paper on
 RuleRAG has no such row; no table of rule-guided methods is complete without it.
@@ -11,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 
-from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules
+from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules, recognise, together
 from lm_eval_rag.harness.core.parameters import Depth, Natural
-from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.harness.rules.guided import Join, facts_about, rule_guided
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
+from lm_eval_rag.harness.rules.guided import Join, facts_about, follow, rule_guided
 
 NO_FACTS = "no retrieved document states a fact (subject, relation, object), so that nothing votes"
 
@@ -51,20 +53,36 @@ def rule_vote(
         seed: Of random rules.
     """
     chosen = yield from match_rules(query.text, n_rules, order=rule_order, control=rules, repeat=repeat, seed=seed)
-    found = yield from rule_guided(query.text, chosen, k, join)
+    short, longer = ([rule for rule in chosen if bool(rule.path) == many] for many in (False, True))
+    found = yield from rule_guided(query.text, short, k, join)
+    ballots: list[tuple[str, str | None, float]] = []  # entity, time and confidence of each vote
+    for inverse in sorted({rule.inverse for rule in short}):
+        confidence = {rule.body: rule.confidence for rule in short if rule.inverse == inverse}
+        facts = facts_about(query.text, found, inverse=inverse)
+        ballots += ((answer, time, confidence[relation]) for relation, answer, time in facts if relation in confidence)
+    if longer:
+        more, passages = yield from _followed(query, longer, k)
+        ballots, found = ballots + more, tuple({passage.id: passage for passage in (*found, *passages)}.values())
     votes: dict[str, float] = defaultdict(float)
-    for inverse in sorted({rule.inverse for rule in chosen}):
-        confidence = {rule.body: rule.confidence for rule in chosen if rule.inverse == inverse}
-        for relation, answer, time in facts_about(query.text, found, inverse=inverse):
-            if relation in confidence:
-                age = _age(query.time, time)
-                fresh = recency * math.exp(-decay * age) if age is not None else recency
-                votes[answer] += confidence[relation] * (1 - recency) + fresh
+    for answer, time, weight in ballots:
+        age = _age(query.time, time)
+        fresh = recency * math.exp(-decay * age) if age is not None else recency
+        votes[answer] += weight * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
     notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
     total = sum(votes.values())  # 0 if the rules, a user's own, have no confidence and nothing is recent
     share = votes[best] / total if total else None
     return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes, confidence=share)
+
+
+def _followed(
+    query: Query, rules: Sequence[Rule], k: int
+) -> Plan[tuple[list[tuple[str, str | None, float]], list[Passage]]]:
+    """The votes of longer rules, and the passages that were retrieved for them."""
+    subject, _ = yield from recognise(query.text)
+    walks = () if subject is None else (yield from together(follow(subject, rule.path, k) for rule in rules))
+    votes = [(*end, rule.confidence) for rule, (ends, _) in zip(rules, walks, strict=False) for end in ends]
+    return votes, [passage for _, passages in walks for passage in passages]
 
 
 def _age(now: str | None, then: str | None) -> float | None:

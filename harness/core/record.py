@@ -169,4 +169,5 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "body_support": rule.body_support,
         "repeat": rule.repeat,
         **({"inverse": True} if rule.inverse else {}),
+        **({"path": list(rule.path)} if rule.path else {}),
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+INVERSE_STEP = "^"  # before a step of a rule's path that leads from object to subject, as in SPARQL's property paths
 ENTITY, SHORT = ANSWER_FORMS = ("entity", "short")  # what form a task's answers have
 
 
@@ -87,16 +88,18 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A length-1 rule: [Entity1, body, Entity2] leads to [Entity1, head, Entity2] (RuleRAG, section 2).
+    """A rule: [Entity1, body, Entity2] leads to [Entity1, head, Entity2] (RuleRAG, section 2), or one with a path.
 
     Args:
         head: Relation that follows.
-        body: Relation it follows from.
+        body: Relation it follows from; of a longer rule its path in words, the steps joined by ``" / "``.
         support: Number of body facts (temporal: body before head) for which the head holds too.
         body_support: Number of body facts counted.
         confidence: support / body_support, in [0, 1].
         repeat: True for an identity rule (head == body): the relation recurs on the same pair.
         inverse: True for [Entity2, body, Entity1] leads to [Entity1, head, Entity2]; the paper has no such rules.
+        path: The steps of a longer rule in order, from Entity1: relations, with ``^`` before one that is followed from
+            object to subject; () for a length-1 rule. The paper has no longer rules.
     """
 
     head: str
@@ -106,12 +109,28 @@ class Rule:
     confidence: float = 0.0
     repeat: bool = False
     inverse: bool = False
+    path: tuple[str, ...] = field(default=(), repr=False)  # hashes of corpora are of the repr, and the body has it too
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations of the body, in order."""
+        return tuple(step.removeprefix(INVERSE_STEP) for step in self.path) or (self.body,)
 
     @property
     def text(self) -> str:
         """The rule in words, in the form the paper gives."""
+        if self.path:
+            body = " and ".join(_stated(number, step) for number, step in enumerate(self.path, start=1))
+            return f"{body} lead to [Entity1, {self.head}, Entity{len(self.path) + 1}]"
         first, second = ("Entity2", "Entity1") if self.inverse else ("Entity1", "Entity2")
         return f"[{first}, {self.body}, {second}] leads to [Entity1, {self.head}, Entity2]"
+
+
+def _stated(number: int, step: str) -> str:
+    """The step of a path from entity ``number`` to the next, as a fact."""
+    ends = [f"Entity{number}", f"Entity{number + 1}"]
+    first, second = reversed(ends) if step.startswith(INVERSE_STEP) else ends
+    return f"[{first}, {step.removeprefix(INVERSE_STEP)}, {second}]"
 
 
 @dataclass(frozen=True, slots=True)

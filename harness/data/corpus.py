@@ -244,7 +244,7 @@ class Corpus:
     @cached_property
     def relations(self) -> tuple[str, ...]:
         """Names of all relations of the documents and the rules, sorted."""
-        return tuple(sorted(self._names("relation").union(*((rule.head, rule.body) for rule in self._rules))))
+        return tuple(sorted(self._names("relation").union(*((rule.head, *rule.relations) for rule in self._rules))))
 
     def facts(self, subject: str) -> list[tuple[str, str, str | None]]:
         """(relation, object, time) of every document about a subject, in row order; [] for an unknown subject."""

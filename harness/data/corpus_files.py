@@ -24,7 +24,7 @@ RULE_COLUMNS = {  # name -> Arrow's name of its type
     **{"head": "string", "body": "string", "support": "int64", "body_support": "int64"},
     **{"confidence": "float64", "repeat": "bool_"},
 }
-INVERSE = "inverse"  # optional column of rules
+OPTIONAL_OF_RULES = {"inverse": "bool_", "path": "strings"}
 EXAMPLE_COLUMNS = {"id": "string", "text": "string", "time": "string", "answers": "strings"}
 Example = tuple[str, str, str | None, list[str]]  # id, text, time, answers
 
@@ -81,8 +81,9 @@ def read_files(folder: Path, columns: Sequence[str]) -> CorpusFiles:
     optional = [name for name in OPTIONAL if name in column_names(folder / DOCUMENTS)]
     table = read_parquet(folder / DOCUMENTS, (*columns, *optional), coded=NAMES)
     sources, metadata = (table.column(name).to_pylist() if name in optional else () for name in OPTIONAL)
-    inverse = (INVERSE,) if INVERSE in column_names(folder / RULES) else ()
-    rules = tuple(Rule(**row) for row in read_parquet(folder / RULES, (*RULE_COLUMNS, *inverse)).to_pylist())
+    more = [name for name in OPTIONAL_OF_RULES if name in column_names(folder / RULES)]
+    rows = read_parquet(folder / RULES, (*RULE_COLUMNS, *more)).to_pylist()
+    rules = tuple(Rule(**{**row, "path": tuple(row.get("path") or ())}) for row in rows)
     return CorpusFiles(
         table=table.select(list(columns)),
         fingerprint=fingerprint,
@@ -116,8 +117,10 @@ def write_files(
     if metadata:
         documents["metadata"] = pa.array([json.dumps(one) if one else None for one in metadata], pa.string())
     pq.write_table(pa.table(documents), folder / DOCUMENTS, compression="zstd")
-    values = [tuple(getattr(rule, name) for name in RULE_COLUMNS) for rule in rules]
-    pq.write_table(_table(RULE_COLUMNS, values), folder / RULES)
+    more = {name: kind for name, kind in OPTIONAL_OF_RULES.items() if any(getattr(rule, name) for rule in rules)}
+    columns_of_rules = {**RULE_COLUMNS, **more}
+    values = [tuple(getattr(rule, name) for name in columns_of_rules) for rule in rules]
+    pq.write_table(_table(columns_of_rules, values), folder / RULES)
     pq.write_table(_table(EXAMPLE_COLUMNS, examples), folder / EXAMPLES)
 
 

@@ -96,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--overlap", type=int, default=OVERLAP, metavar="N", help=f"words that neighbours share (default: {OVERLAP})")
     support = f"facts that a mined rule holds for at least (default: {MIN_SUPPORT})"
     add("--min_support", type=int, default=MIN_SUPPORT, metavar="N", help=support)
+    length = "relations in a mined body at most: 1, 2, or 3, which are sampled (default: 1)"
+    add("--rule_length", type=int, default=1, metavar="N", help=length)
     return parser
 
 

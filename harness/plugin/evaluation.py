@@ -139,6 +139,7 @@ def evaluate(
     passage_tokens: int = TOKENS,
     overlap: int = OVERLAP,
     min_support: int = MIN_SUPPORT,
+    rule_length: int = 1,
 ) -> Evaluation:
     """Run methods on documents and questions of one's own; see :func:`lm_eval_rag.evaluate`.
 
@@ -147,7 +148,8 @@ def evaluate(
     """
     if limit is not None:
         at_least("limit", limit)
-    data = own_data(documents, questions, rules, tokens=passage_tokens, overlap=overlap, min_support=min_support)
+    mining = {"min_support": min_support, "rule_length": rule_length}
+    data = own_data(documents, questions, rules, tokens=passage_tokens, overlap=overlap, **mining)
     runs = planned_runs(methods, _names(retrievers), model_args or {}, find, data)
     task = name or _task_name(questions)
     config = {"task": task, "own_data": data, "metadata": {"version": 1, **(metadata or {})}}

@@ -73,6 +73,7 @@ def own_data(
     tokens: int = TOKENS,
     overlap: int = OVERLAP,
     min_support: int = MIN_SUPPORT,
+    rule_length: int = 1,
 ) -> OwnData:
     """Read documents, questions and rules, compare them, and store the corpus in the cache.
 
@@ -84,6 +85,7 @@ def own_data(
         tokens: Limit of words and signs in a passage.
         overlap: Words and signs that neighbouring passages share at most.
         min_support: Number of facts that a mined rule must hold for at least.
+        rule_length: Relations in the body of a mined rule at most.
 
     Raises:
         UserError: Something cannot be read, or no id among the gold passages is one of the documents.
@@ -100,7 +102,7 @@ def own_data(
         read = f"{intake.documents:,} documents, {len(passages):,} passages"
         odd = [f"Not read: {name} ({why})." for name, why in intake.unread[:UNREAD]]
         odd += [f"Not read: {len(intake.unread) - UNREAD:,} more."] if len(intake.unread) > UNREAD else []
-    bank = read_rules(rules, passages, min_support=min_support)
+    bank = read_rules(rules, passages, min_support=min_support, rule_length=rule_length)
     facts = sum(passage.fact is not None for passage in passages)
     corpus = stored(corpus.with_rules(bank) if bank else corpus, passages)
     counts = (f"{read}, {facts:,} of them facts; {len(corpus.rules()):,} rules.", _count(asked))

@@ -7,8 +7,8 @@
     rules: mine                       # optional
     metadata: {version: 1}
 
-Paths are relative to the YAML's folder. Optional keys: ``rules``, ``passage_tokens``, ``overlap``, ``min_support``, and
-all of lm_eval's own.
+Paths are relative to the YAML's folder. Optional keys: ``rules``, ``passage_tokens``, ``overlap``, ``min_support``,
+``rule_length``, and all of lm_eval's own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ DEFAULTS: dict[str, Any] = {  # of a YAML
     "target_delimiter": " ",
     "generation_kwargs": {"until": ["\n"], "max_gen_toks": 64, "do_sample": False},
 }
-OPTIONS = {"passage_tokens": "tokens", "overlap": "overlap", "min_support": "min_support"}  # key -> parameter
+OPTIONS = {
+    "passage_tokens": "tokens",
+    "overlap": "overlap",
+    "min_support": "min_support",
+    "rule_length": "rule_length",
+}  # key -> parameter
 SOURCE = "config_source"  # where lm_eval leaves the path of the YAML
 
 

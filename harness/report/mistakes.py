@@ -3,8 +3,9 @@
 A wrong answer has ``em`` 0; this includes abstentions. Its class is the first that applies:
 
 - ``rule failure``: no selected rule leads to a gold answer. A rule leads to a gold answer if some document of the
-  corpus states the rule's body for the question's subject with this answer. Only for methods that use rules; if no rule
-  matched, the class is ``rule failure``.
+  corpus states the rule's body for the question's subject with this answer, or, of a rule with a path, facts of the
+  corpus lead along it to this answer, whatever their times. Only for methods that use rules; if no rule matched, the
+  class is ``rule failure``.
 - ``retrieval error``: none of the first 10 documents states a gold answer (``recall@10`` is 0).
 - ``attribution error``: one of them does, but the answer is another one or missing.
 
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lm_eval_rag.harness.core.types import INVERSE_STEP
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.report.grid import Grid
 from lm_eval_rag.harness.report.run_files import TaskRun
@@ -57,6 +59,19 @@ def reaches(corpus: Corpus, subject: str, bodies: Iterable[str], answers: Iterab
     return any(relation in relations and normalise(object) in golds for relation, object, _ in facts)
 
 
+def leads(corpus: Corpus, subject: str, path: Sequence[str], answers: Iterable[str]) -> bool:
+    """Whether facts of the corpus lead from the subject along the path of a longer rule to one of the answers."""
+    import polars as pl
+
+    table: pl.DataFrame = pl.DataFrame(corpus.fact_table()).cast(pl.String)
+    reached = {subject}
+    for step in path:
+        start, end = ("object", "subject") if step.startswith(INVERSE_STEP) else ("subject", "object")
+        facts = table.filter(pl.col("relation") == step.removeprefix(INVERSE_STEP), pl.col(start).is_in(list(reached)))
+        reached = set(facts[end].drop_nulls())
+    return not {normalise(answer) for answer in answers}.isdisjoint(map(normalise, reached))
+
+
 def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:
     """The class of one line of samples; None if the answer is correct, unscored, or made without retrieval."""
     doc = sample["doc"]
@@ -66,8 +81,11 @@ def mistake(sample: Mapping[str, Any], corpora: Corpora) -> Mistake | None:
     rank = read_case(doc, "", record).answer_rank
     retrieved = rank is not None and rank <= DEPTH
     if (rules := record.get("rules")) is not None:
-        bodies = [rule["body"] for rule in rules]
-        if not reaches(corpora[doc["corpus"]], doc["subject"], bodies, doc["answers"]):
+        corpus, subject, answers = corpora[doc["corpus"]], doc["subject"], doc["answers"]
+        bodies = [rule["body"] for rule in rules if not rule.get("path")]
+        paths = [rule["path"] for rule in rules if rule.get("path")]
+        led = reaches(corpus, subject, bodies, answers) or any(leads(corpus, subject, path, answers) for path in paths)
+        if not led:
             return Mistake(RULE, retrieved)
     return Mistake(ATTRIBUTION if retrieved else RETRIEVAL, retrieved)
 

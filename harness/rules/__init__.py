@@ -1,1 +1,1 @@
-"""Length-1 rules: mining, and the bank that matches them to a query."""
+"""Rules: mining, and the bank that matches them to a query."""

@@ -52,6 +52,8 @@ class RuleBank:
     ) -> tuple[Rule, ...]:
         """At most ``k`` rules for a question, best first, ties by body; () if no rule matches.
 
+        Controls know only rules of length 1: they exchange one relation for another.
+
         Args:
             text: The question.
             k: 0 or more.
@@ -69,13 +71,14 @@ class RuleBank:
             raise unknown("rule control", control, CONTROLS)
         subject, relation = self.recognise(text)
         score = ORDERS[order]
-        rules = [rule for rule in self._by_head.get(relation or "", ()) if repeat or not rule.repeat]
+        short = control != "selected"
+        rules = [rule for rule in self._by_head.get(relation or "", ()) if _wanted(rule, repeat, short)]
         rules.sort(key=lambda rule: (-score(rule), rule.body))
         if control == "oracle":
             return tuple(self._oracle_rules(rules, subject, gold))[:k]
         if control == "selected" or relation is None:
             return tuple(rules[:k])
-        bank = [rule for rule in self._corpus.rules() if repeat or not rule.repeat]
+        bank = [rule for rule in self._corpus.rules() if _wanted(rule, repeat, short)]
         drawn = Drawn(rules[:k], relation, bank, random.Random(f"{control} {seed} {text}"), self._corpus.beside)
         return tuple(CONTROL_RULES[control](drawn))
 
@@ -89,3 +92,7 @@ class RuleBank:
     @cached_property
     def _recogniser(self) -> Recogniser:
         return Recogniser(self._corpus.entities, self._corpus.relations, self._corpus.wordings(), self._corpus.forms)
+
+
+def _wanted(rule: Rule, repeat: bool, short: bool) -> bool:
+    return (repeat or not rule.repeat) and not (short and rule.path)

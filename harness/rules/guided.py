@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import match_rules, retrieve
-from lm_eval_rag.harness.core.types import Passage, Plan, Rule
+from lm_eval_rag.harness.core.asks import match_rules, retrieve, together
+from lm_eval_rag.harness.core.types import INVERSE_STEP, Passage, Plan, Rule
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 
 Join = Literal["rule", "body", "replace"]
+WIDTH = 5  # entities from which each step of a path goes on
 
 
 def _replace(text: str, rule: Rule) -> str:
@@ -61,3 +62,40 @@ def facts_about(text: str, passages: Sequence[Passage], *, inverse: bool = False
     names = {name for name in {subject for subject, *_ in facts} if f" {name} " in question}
     about = max(sorted(names), key=len, default=None)
     return [(relation, answer, time) for subject, relation, answer, time in facts if subject == about]
+
+
+def follow(subject: str, path: Sequence[str], k: int) -> Plan[tuple[list[tuple[str, str | None]], list[Passage]]]:
+    """Walk along the path of a longer rule: ``k`` documents for each entity and relation, whose facts lead on.
+
+    Dates do not decrease along a walk (TLogic, arXiv:2112.08025). Each step goes on from at most ``WIDTH`` entities, in
+    the order in which they were retrieved.
+
+    Returns:
+        (entity, time) of each fact of the last step, and all passages.
+    """
+    reached: list[tuple[str, str | None]] = [(subject, None)]
+    seen: list[Passage] = []
+    for step in path:
+        earliest: dict[str, str | None] = {}
+        for entity, time in sorted(reached, key=lambda one: one[1] or ""):
+            earliest.setdefault(entity, time)
+        starts = list(dict.fromkeys(entity for entity, _ in reached))[:WIDTH]
+        relation = step.removeprefix(INVERSE_STEP)
+        lists = yield from together(retrieve(f"{entity} {relation}", k) for entity in starts)
+        seen += (passage for passages in lists for passage in passages)
+        facts = ((start, passage) for start, passages in zip(starts, lists, strict=True) for passage in passages)
+        ends = ((start, _end(passage, start, step), passage.time) for start, passage in facts)
+        reached = [
+            (end, time) for start, end, time in ends if end is not None and (time or "") >= (earliest[start] or "")
+        ]
+    return list(dict.fromkeys(reached)), seen
+
+
+def _end(passage: Passage, entity: str, step: str) -> str | None:
+    """Where the fact of a passage leads from an entity by a step; None if it does not fit."""
+    if passage.fact is None:
+        return None
+    subject, relation, object = passage.fact
+    if step.startswith(INVERSE_STEP):
+        return subject if (object, relation) == (entity, step.removeprefix(INVERSE_STEP)) else None
+    return object if (subject, relation) == (entity, step) else None

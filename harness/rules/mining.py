@@ -70,12 +70,12 @@ def mine_static(facts: pl.DataFrame, *, inverse: bool = False) -> pl.DataFrame:
     return _finish(rules.with_columns(pca_confidence=pl.col("support") / pl.col("known")))
 
 
-def best_first(rules: pl.DataFrame) -> pl.DataFrame:
-    """The rules sorted by confidence x sqrt(support), highest first, ties by head, then body."""
+def best_first(rules: pl.DataFrame, body: str = "body") -> pl.DataFrame:
+    """The rules sorted by confidence x sqrt(support), highest first, ties by head, then the column ``body``."""
     import polars as pl
 
     score = pl.col("confidence") * pl.col("support").cast(pl.Float64).sqrt()
-    ordered = rules.with_columns(_score=score).sort(["_score", "head", "body"], descending=[True, False, False])
+    ordered = rules.with_columns(_score=score).sort(["_score", "head", body], descending=[True, False, False])
     return ordered.drop("_score")
 
 

@@ -121,11 +121,20 @@ function judgePart(judge) {
   return folded(`Judge: ${verdict} (${judge.rule})`, pairs(entries));
 }
 
+function ruleText(rule) {
+  const step = (relation, i) =>
+    relation.startsWith("^")
+      ? `[Entity${i + 2}, ${relation.slice(1)}, Entity${i + 1}]`
+      : `[Entity${i + 1}, ${relation}, Entity${i + 2}]`;
+  const path = rule.path || [rule.inverse ? `^${rule.body}` : rule.body];
+  const lead = path.length > 1 ? "lead" : "leads";
+  return `${path.map(step).join(" and ")} ${lead} to [Entity1, ${rule.head}, Entity${path.length + 1}]`;
+}
+
 function rulesPart(rules) {
-  const text = (rule) => `[Entity1, ${rule.body}, Entity2] leads to [Entity1, ${rule.head}, Entity2]`;
   const support = (rule) => `confidence ${rounded(rule.confidence)}, support ${rule.support} of ${rule.body_support}`;
   const counted = (rule) => rule.confidence !== undefined && make("small", {}, support(rule));
-  const lines = rules.map((rule) => make("li", {}, marked(text(rule)), " ", counted(rule)));
+  const lines = rules.map((rule) => make("li", {}, marked(ruleText(rule)), " ", counted(rule)));
   const none = make("p", { class: "soft" }, "No rule matched.");
   return [make("h4", {}, `Rules (${rules.length})`), lines.length ? make("ul", {}, lines) : none];
 }

@@ -30,6 +30,7 @@ def evaluate(
     passage_tokens: int = 128,
     overlap: int = 32,
     min_support: int = 2,
+    rule_length: int = 1,
 ) -> Evaluation:
     """Compare methods on one's own documents and questions. Results and samples are lm_eval's, in ``out``.
 
@@ -53,6 +54,7 @@ def evaluate(
         passage_tokens: Limit of words and signs in a passage; longer documents are cut by sentences.
         overlap: Words and signs that neighbouring passages of a document share at most.
         min_support: Number of facts that a mined rule must hold for at least.
+        rule_length: Relations in the body of a mined rule at most: 1, 2 (counted) or 3 (sampled).
 
     Returns:
         The runs, with ``scores`` and ``answers`` (polars), ``report()``, ``table()`` and a form for notebooks.
@@ -77,6 +79,7 @@ def evaluate(
         passage_tokens=passage_tokens,
         overlap=overlap,
         min_support=min_support,
+        rule_length=rule_length,
     )
 
 

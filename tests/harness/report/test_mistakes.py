@@ -55,6 +55,22 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("path", "answer", "expected"),
+    [
+        (["was born in", "^was born in"], "Ada", Mistake(ATTRIBUTION, True)),
+        (["lives in", "^was born in"], "Ada", Mistake(RULE, True)),
+        (["^was born in", "lives in"], "Moor", Mistake(RULE, True)),
+    ],
+)
+def test_a_rule_with_a_path_leads_where_facts_lead(
+    path: list[str], answer: str, expected: Mistake, corpora: Corpora
+) -> None:
+    line = sample(answers=[answer], objects=(answer,))
+    line["doc"]["_rag"]["rules"] = [{"head": "h", "body": " / ".join(path), "path": path}]
+    assert mistake(line, corpora) == expected
+
+
 @pytest.mark.parametrize(("told", "line", "expected"), CASES, ids=[told for told, *_ in CASES])
 def test_classes(told: str, line: dict[str, Any], expected: Mistake | None, corpora: Corpora) -> None:
     assert mistake(line, corpora) == expected
