@@ -39,9 +39,11 @@ def crag_kg_baseline(
         answer_tokens: Limit of tokens of an answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    read = yield from pages()
-    notes = [] if read else [NO_PAGES]
+    notes: list[str] = []
     known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
+    read = yield from pages()
+    if not read:
+        notes.append(NO_PAGES)
     chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
     settings = baseline_settings(answer_tokens, prompt_file)
     return (yield from answer_from(query, References(chunks=chunks, facts=known), notes, settings))
