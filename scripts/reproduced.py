@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from results import table
+from markdown_table import table
 
 from lm_eval_rag.harness.reproduce.claims import HOLDS, VERDICTS
 

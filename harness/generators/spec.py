@@ -1,7 +1,8 @@
 """Which lm_eval model generates, with which arguments.
 
 ``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file; ``tiny_rgft`` is the same
-after rule-guided fine-tuning, ``tiny_steps`` the same after training for methods of several steps. Every other name is
+after rule-guided fine-tuning, ``tiny_ssft`` after fine-tuning without rules, ``tiny_steps`` after training for methods
+of several steps. Every other name is
 one that ``lm_eval --model`` knows; its arguments are our ``gen_*`` arguments without the prefix. ``gen_pretrained=``
 takes a folder or a Hub id (``ORG/NAME@REVISION``), and so does ``gen_peft=``, whose base model is the one that the
 adapter names unless ``gen_pretrained=`` names another. For vLLM ``gen_lora_local_path=``, lm_eval's own name of it, is
@@ -32,6 +33,7 @@ TINY = "tiny"
 EMBEDDED = {  # name -> the folder of its checkpoint
     TINY: Path(__file__).parent / "rulerag_tiny",
     "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
+    "tiny_ssft": Path(__file__).parent / "rulerag_tiny_ssft",
     "tiny_steps": Path(__file__).parent / "reasoning_tiny",
 }
 NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a run with it measures only retrieval
@@ -70,7 +72,7 @@ class ModelSpec:
     """An lm_eval model that is not built yet.
 
     Args:
-        name: ``tiny``, ``tiny_rgft``, ``tiny_steps`` or a name of lm_eval's registry.
+        name: ``tiny``, ``tiny_rgft``, ``tiny_ssft``, ``tiny_steps`` or a name of lm_eval's registry.
         arguments: Its arguments; never an API key, which comes from the environment alone.
         batch_size: Of local models; None for the default (32 for embedded ones, else 1).
         device: Of local models; None for lm_eval's choice.

@@ -1,4 +1,4 @@
-"""Accuracy of a fine-tuned generator on names and rules that are not in its training prompts: a table of its card.
+"""Accuracy of a fine-tuned generator on names and rules that are not in its training prompts: a table for its card.
 
     lm_eval --tasks ruleqa --model rulerag_ft --log_samples --output_path runs
     python scripts/tiny/measure_unseen.py harness/generators/rulerag_tiny_rgft runs
@@ -11,13 +11,13 @@ recall@10 = 1, because an unseen answer is often not in any document.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import lm_eval.models  # noqa: F401  (registers our methods)
 from lm_eval.api.registry import get_model
-from results import cell, table
 
 from lm_eval_rag.harness.checkpoints.note import Note, read_note
 from lm_eval_rag.harness.data.corpus import open_corpus
@@ -28,7 +28,10 @@ from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import interval
 from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.harness.train.generator_settings import MAX_TOKENS
-from lm_eval_rag.harness.train.training_prompts import build_rows, read_questions, split
+from lm_eval_rag.harness.train.training_prompts import build_rows, read_questions, split, taught
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from markdown_table import cell, table
 
 N_RULES = 3  # rules per question, as in the methods
 
@@ -75,7 +78,7 @@ def _shown(note: Note, setup: Setup, task: str, corpus: str) -> str:
     training, _ = split(questions, rows=settings["rows"], dev=settings["dev"], seed=settings["seed"])
     counts = LMGenerator(ModelSpec(settings["base"], {}))
     rows = build_rows(setup.bound(), setup.corpora, training, counts, max_tokens=MAX_TOKENS)
-    return "\n".join(f"{row.prompt} {row.answer}" for row in rows)
+    return "\n".join(f"{row.prompt} {row.answer}" for row in taught(rows, settings.get("unstated", "keep")))
 
 
 def _classes(docs: Mapping[str, Mapping[str, Any]], shown: str) -> dict[str, set[str]]:

@@ -8,8 +8,10 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.scoring.judge import Opinion
+from lm_eval_rag.harness.scoring.judge.choose import judges_of
 from lm_eval_rag.leaderboards.submissions.board_judge import SPEC, VERDICTS, JudgeSpec, read_board_judge
 from lm_eval_rag.leaderboards.submissions.verifying import verify
+from tests.conftest import ROOT
 from tests.leaderboards.conftest import TASK
 
 PINNED = {"model": "hf", "pretrained": "org/judge", "revision": "a" * 40}
@@ -104,3 +106,10 @@ def test_a_submission_cannot_bring_verdicts(write):
     (path / VERDICTS).write_text("{}\n")
     with pytest.raises(RefusedError, match="no part of a submission"):
         verify(path)
+
+
+def test_our_own_board_has_the_judge_that_runs_call_open():
+    """Verdicts of a run with ``judge=open`` and of the board are of one model, at one revision, in one precision."""
+    ours = read_board_judge(ROOT / "leaderboards" / "entries", ask=True)
+    (open_judge,) = judges_of({"judge": "open"})
+    assert ours is not None and ours.asked is not None and ours.asked.name == open_judge.name
