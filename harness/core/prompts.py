@@ -63,9 +63,9 @@ class Messages(str):
         text.system_length = len(system)
         return text
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """What ``copy`` and ``pickle`` make another from; a trace copies the prompts of its steps."""
-        return self.system, self.user
+    def __reduce__(self) -> tuple[type[Messages], tuple[str, str]]:
+        """For copies and other processes."""
+        return type(self), (self.system, self.user)
 
     @property
     def system(self) -> str:

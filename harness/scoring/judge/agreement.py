@@ -189,8 +189,10 @@ def _group(name: str, agreement: Agreement) -> str:
     return "\n".join(lines)
 
 
-def _options(text: str) -> dict[str, str]:
+def _options(text: str) -> dict[str, Any]:
+    from lm_eval.utils import handle_arg_string  # numbers, True and False, as lm_eval reads its own arguments
+
     pairs = [part.partition("=") for part in text.split(",") if part]
     if any(not mark for _, mark, _ in pairs):
         raise UserError(f"--judge_args {text!r} cannot be read. Write name=value,name=value.")
-    return {f"judge_{name.strip()}": value for name, _, value in pairs}
+    return {f"judge_{name.strip()}": handle_arg_string(value) for name, _, value in pairs}

@@ -111,7 +111,8 @@ def _judge(role: str, name: str, arguments: dict[str, Any]) -> Judge:
     try:
         spec.check()
     except UserError as error:
-        raise UserError(f"{role}={name}: {error} ({role}=rules needs no model.)") from None
+        says = str(error).replace("gen_", f"{role}_")  # a judge's arguments have another prefix than a generator's
+        raise UserError(f"{role}={name}: {says} ({role}=rules needs no model.)") from None
     judge = ModelJudge(label(name, arguments), LMGenerator(spec, chat=chat))
     return replace(judge, path=_journal(judge.fingerprint))
 

@@ -1,12 +1,15 @@
 """The whole trace: every step of every question, joined to lm_eval's samples by id."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.core.types import Query, Step, Trace
 from lm_eval_rag.harness.plugin.trace_file import TraceFile, read_trace
 
@@ -23,6 +26,16 @@ def test_lines_are_added_as_questions_end(tmp_path):
     assert first["steps"][0] == {"ask": "Retrieve", "request": "q", "reply": "d1 d2", "k": 2, "found": 2}
     assert first["steps"][1]["request"] == "Prompt ü" and first["steps"][1]["prompt_tokens"] == 3
     assert (second["id"], second["repeat"], second["failure"], second["steps"]) == ("b", 1, "no", [])
+
+
+def test_a_prompt_of_two_messages_is_written_and_copied(tmp_path):
+    prompt = Messages("Be short.\nBe right.", "Who wrote it?\n\nAnswer:")
+    with TraceFile(tmp_path / "t.jsonl.gz") as file:
+        file.write("task", Query("a", "q"), Trace((Step("Generate", prompt, "Ada"),)))
+    (line,) = read_trace(tmp_path / "t.jsonl.gz")
+    assert line["steps"][0]["request"] == "Be short.\nBe right.\n\nWho wrote it?\n\nAnswer:"
+    for same in (copy.copy(prompt), copy.deepcopy(prompt), pickle.loads(pickle.dumps(prompt))):
+        assert (same, same.system, same.user) == (prompt, "Be short.\nBe right.", "Who wrote it?\n\nAnswer:")
 
 
 def test_without_a_path_nothing_is_written(tmp_path):

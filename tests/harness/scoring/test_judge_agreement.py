@@ -151,6 +151,7 @@ def test_bad_files(tmp_path: Path, text: str | None, says: str, capsys: pytest.C
         (["--judge", "no_such_model"], "judge=no_such_model"),
         (["--judge", "off"], "is no judge"),
         (["--judge_args", "model"], "Write name=value"),
+        (["--judge", "local-chat-completions", "--judge_args", "model=m,num_concurrent=0"], "judge_num_concurrent=0"),
         (["--tokenizer", "none.json"], "none.json cannot be read"),
         (["--json", "/no/such/folder/x.json"], "/no/such/folder"),
     ],

@@ -259,9 +259,20 @@ def test_the_judge_and_the_tokenizer_are_those_that_are_named(
     monkeypatch.setattr(
         "lm_eval_rag.harness.scoring.judge.agreement.tokenizer_cut", lambda file: Cut(f"by {file.name}", len)
     )
-    arguments = ["--judge", "hf", "--judge_args", "pretrained=p,revision=a=b", "--tokenizer", "t.json"]
+    arguments = [
+        "--judge",
+        "hf",
+        "--judge_args",
+        "pretrained=p,revision=a=b,batch_size=4,chat=False",
+        "--tokenizer",
+        "t.json",
+    ]
     assert judge_check_main([str(write(tmp_path / "l.jsonl")), *arguments]) == 0
-    assert asked == [{"judge": "hf", "judge_pretrained": "p", "judge_revision": "a=b"}]
+    (metadata,) = asked
+    assert metadata == {
+        "judge": "hf", "judge_pretrained": "p", "judge_revision": "a=b", "judge_batch_size": 4, "judge_chat": False,
+    }  # fmt: skip
+    assert metadata["judge_chat"] is False  # the text "False" would be true
     assert capsys.readouterr().out.startswith("judge: named; predictions cut: by t.json\n")
 
 

@@ -12,6 +12,7 @@ import pytest
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.plugin.trace_file import TraceFile, read_trace
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_kg_baseline import crag_kg_baseline
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -110,7 +111,7 @@ def test_on_the_demo(demo: list[Query], method: Any, options: dict[str, Any]) ->
         assert not any(step.ask in ("Pages", "Retrieve") for _, trace in results for step in trace.steps)
 
 
-def test_the_whole_system_shows_every_kind_of_reference_on_the_demo(demo: list[Query]) -> None:
+def test_the_whole_system_shows_every_kind_of_reference_on_the_demo(demo: list[Query], tmp_path: Path) -> None:
     model = Obedient()
     results = run(crag_hybrid, demo, generator=model)
     asked = Counter(step.ask for _, trace in results for step in trace.steps)
@@ -120,6 +121,12 @@ def test_the_whole_system_shows_every_kind_of_reference_on_the_demo(demo: list[Q
     assert len(last) == n
     for kind in ("graph: VLMR (VLMR) eps: ", "Answer from memory: forty-two", "Text: ", "Table: Page name: "):
         assert sum(kind in prompt for prompt in last) >= n // 2, kind
+    with TraceFile(tmp_path / "trace.jsonl.gz") as file:
+        for query, (_, trace) in zip(demo, results, strict=True):
+            file.write("crag_demo", query, trace)
+    lines: list[Any] = read_trace(tmp_path / "trace.jsonl.gz")
+    written = [step for line in lines for step in line["steps"] if step["ask"] == "Generate"]
+    assert {step["request"] for step in written} == set(model.prompts) and all(step["reply"] for step in written)
 
 
 @pytest.fixture(scope="module")
