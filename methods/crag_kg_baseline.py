@@ -14,7 +14,7 @@ from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, answer_from, baseline_settings
-from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
+from lm_eval_rag.methods.crag.chunks import NO_PAGES, SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.knowledge_graph import facts
 from lm_eval_rag.methods.crag.references import References
 
@@ -41,6 +41,9 @@ def crag_kg_baseline(
     """
     notes: list[str] = []
     known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
-    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
+    read = yield from pages()
+    if not read:
+        notes.append(NO_PAGES)
+    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
     settings = baseline_settings(answer_tokens, prompt_file)
     return (yield from answer_from(query, References(chunks=chunks, facts=known), notes, settings))

@@ -13,7 +13,7 @@ from lm_eval_rag.harness.core.asks import pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, answer_from, baseline_settings
-from lm_eval_rag.methods.crag.chunks import SENTENCE, SENTENCES, TEXT, best_sentences
+from lm_eval_rag.methods.crag.chunks import NO_PAGES, SENTENCE, SENTENCES, TEXT, best_sentences
 from lm_eval_rag.methods.crag.references import References
 
 
@@ -35,6 +35,7 @@ def crag_rag_baseline(
         answer_tokens: Limit of tokens of an answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
-    chunks = yield from best_sentences(query, (yield from pages()), k=k, longest=sentence_length, length=text_length)
+    read = yield from pages()
+    chunks = yield from best_sentences(query, read, k=k, longest=sentence_length, length=text_length)
     settings = baseline_settings(answer_tokens, prompt_file)
-    return (yield from answer_from(query, References(chunks), [], settings))
+    return (yield from answer_from(query, References(chunks), [] if read else [NO_PAGES], settings))

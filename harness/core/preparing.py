@@ -48,10 +48,17 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a preparation will about need: chunks of text that it reads, and calls of the model."""
+    """What a preparation will about need.
+
+    Args:
+        chunks: Chunks of text that it reads.
+        calls: Calls of the model.
+        seconds: Of its own computing beside these calls, on one core.
+    """
 
     chunks: int
     calls: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +192,4 @@ def estimated(preparation: Preparation, passages: Sequence[Passage], options: Ma
     part = Part(passages, most)
     estimate = preparation.estimate(part, **options)
     scale = len(passages) / len(part) if len(part) else 0
-    return Estimate(round(estimate.chunks * scale), round(estimate.calls * scale))
+    return Estimate(round(estimate.chunks * scale), round(estimate.calls * scale), estimate.seconds * scale)

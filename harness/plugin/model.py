@@ -37,16 +37,12 @@ from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.other_data import warn_of_other_data
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
 from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
 PREPARATION = "preparation"  # stands in a trace where the task does
-NAMED = 10  # at most so many questions are named in a warning
-CUT_SHORT = {  # count in a record -> what to say of it
-    "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
-    "filtered": "The server's content filter ended them.",
-}
 
 
 class RagLM(LM):  # type: ignore[misc]
@@ -268,22 +264,14 @@ class RagLM(LM):  # type: ignore[misc]
                 done[name] += n
             if aux["failure"]:
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
-        self._warn_of_cuts(records)
+        warn_of_cuts(records)
+        warn_of_all(self.name, records)
         if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
             log.warning("%s asked no generator; --system_instruction is not used.", self.name)
         for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:
             self.counts.update(counts)
             self.unscored.extend(ids)
             tell(ids)
-
-    def _warn_of_cuts(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        for name, advice in CUT_SHORT.items():
-            ids = [id for id, aux in records if aux.get(name)]
-            if ids:
-                more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-                log.warning(
-                    "Replies %s in %d questions (%s%s). %s", name, len(ids), ", ".join(ids[:NAMED]), more, advice
-                )
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:

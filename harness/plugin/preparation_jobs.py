@@ -169,6 +169,7 @@ def _expected(work: Work, jobs: Sequence[Job]) -> int:
     passages = sum(len(work.passages(job.query)) for job in jobs)
     estimates = [work.estimate(job) for job in jobs]
     chunks, calls = sum(each.chunks for each in estimates), sum(each.calls for each in estimates)
+    seconds = sum(each.seconds for each in estimates)
     needs = (
         f"The preparation of {work.name} reads {passages:,} passages ({chunks:,} chunks) and needs about {calls:,} "
         "calls of the model"
@@ -178,8 +179,15 @@ def _expected(work: Work, jobs: Sequence[Job]) -> int:
             f"{needs}; allowed are {work.max_calls:,}. Give prepare_max_calls={2 * calls} to allow it, or a smaller "
             "corpus."
         )
-    log.warning("%s, at most %s. Its product serves all later runs.", needs, f"{work.max_calls:,}")
+    own = f" and about {_duration(seconds)} of one CPU core beside them" if seconds else ""
+    log.warning("%s (at most %s)%s. Its product serves all later runs.", needs, f"{work.max_calls:,}", own)
     return calls
+
+
+def _duration(seconds: float) -> str:
+    """Minutes, or hours if there are many; at least one minute."""
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.0f} hours"
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
     if options.write_samples:
         sys.stdout.write("".join(f"{path}\n" for path in runner.write_samples(rows)))
         return 0
-    failed = run_rows(rows, runner)
+    failed = {} if options.page_only else run_rows(rows, runner)
     if share:
         note = write_note(table, every, rows, share, runner, failed)
         sys.stdout.write(f"{len(rows)} of {len(every)} rows have ended: {note}\nThe page is made by --merge.\n")
@@ -192,6 +192,7 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the commands of all rows, or of those of --only, and run nothing"
     )
+    parser.add_argument("--page-only", action="store_true", help="write the page of the finished runs, and run nothing")
     samples = "write the files of sampled questions that the commands of --dry-run read, and run nothing"
     parser.add_argument("--write-samples", action="store_true", help=samples)
     return parser

@@ -15,6 +15,7 @@ from lm_eval_rag.harness.web.chunking import chunks
 from lm_eval_rag.harness.web.rank import bm25
 from lm_eval_rag.harness.web.sentences import sentences
 
+NO_PAGES = "no pages come with the question: answered without them"  # a note
 # As in the official baselines (facebookresearch/CRAG): number of sentences, and characters of one and of all.
 SENTENCES, SENTENCE, TEXT = 20, 1000, 4000
 CHILDREN = 4  # retrieved for each parent that is wanted, because several may have the same parent

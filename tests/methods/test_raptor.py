@@ -108,12 +108,12 @@ def test_the_official_variant_splits_as_its_code(prepare):
         )
 
 
-@pytest.mark.parametrize(("count", "calls"), [(0, 0), (11, 0), (570, 100)])
-def test_the_estimate(count, calls):
+@pytest.mark.parametrize(("count", "calls", "seconds"), [(0, 0, 0), (11, 0, 0), (570, 100, 20.1)])
+def test_the_estimate(count, calls, seconds):
     estimate = estimated_calls(
         passages(count), leaf_tokens=100, dimensions=10, layers=5, variant="paper", seed=0, prompt_file=None
     )
-    assert (estimate.chunks, estimate.calls) == (count, calls)
+    assert (estimate.chunks, estimate.calls, estimate.seconds) == (count, calls, pytest.approx(seconds))
 
 
 # --- the question

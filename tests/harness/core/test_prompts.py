@@ -1,11 +1,13 @@
 """Prompts: the five parts, what is left out, order, shots, and prompt files that are refused."""
 
+import pickle
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template, load_template
+from lm_eval_rag.harness.core.prompts import Messages, Prompt, Shot, Template, load_template
 from lm_eval_rag.harness.core.types import Passage, Rule
 from lm_eval_rag.methods.prompts import template
 
@@ -117,3 +119,10 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
         load_template(tmp_path / "bad.toml")
     with pytest.raises(UserError, match="cannot be read"):
         load_template(tmp_path)
+
+
+def test_the_messages_of_a_chat_are_copied_whole():
+    prompt = Messages("You are brief.", "Who?")
+    for copied in (deepcopy(prompt), pickle.loads(pickle.dumps(prompt))):
+        assert isinstance(copied, Messages)
+        assert (str(copied), copied.system, copied.user) == ("You are brief.\n\nWho?", "You are brief.", "Who?")

@@ -134,6 +134,23 @@ def test_more_calls_than_allowed_are_refused_before_any():
     assert asked(generator, prepare_max_calls=12)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "12 calls of the model (at most 50). Its"),
+        (5.0, "(at most 50) and about 1 min of one CPU core beside them. Its"),
+        (7200.0, "about 2 hours of one CPU core"),
+    ],
+)
+def test_its_own_computing_is_said_before(caplog, seconds, text):
+    def method(query: Query, *, mark: str = "*"):
+        return (yield from noted(query, mark=mark))
+
+    slow = prepared_by(note_all, version="1", estimate=lambda passages, **_: Estimate(12, 12, seconds))(method)
+    asked(Notes(), method=slow, prepare_max_calls=50)
+    assert text in caplog.text
+
+
 def test_a_wrong_estimate_does_not_lift_the_limit(tmp_path):
     def method(query: Query, *, mark: str = "*"):
         return (yield from noted(query, mark=mark))
@@ -280,11 +297,11 @@ def test_an_estimate_is_made_from_a_part():
 
     def estimate(passages, **options):
         seen.extend(passage.id for passage in passages)
-        return Estimate(2 * len(passages), len(passages))
+        return Estimate(2 * len(passages), len(passages), 0.5 * len(passages))
 
     preparation = preparation_of(prepared_by(note_all, version="1", estimate=estimate)(lambda query: None))
-    assert estimated(preparation, PASSAGES, {}, 4) == Estimate(24, 12) and seen == ["p0", "p3", "p6", "p9"]
-    assert estimated(preparation, [], {}, 4) == Estimate(0, 0)
+    assert estimated(preparation, PASSAGES, {}, 4) == Estimate(24, 12, 6.0) and seen == ["p0", "p3", "p6", "p9"]
+    assert estimated(preparation, [], {}, 4) == Estimate(0, 0, 0.0)
 
 
 def test_one_process_at_a_time(tmp_path):

@@ -219,6 +219,14 @@ def test_a_dry_run_runs_nothing(
     assert not evaluated and not (tmp_path / "out").exists()
 
 
+def test_a_page_alone_runs_nothing(
+    reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce("--page-only") == 0
+    assert "not run" in capsys.readouterr().out and "not run" in (tmp_path / "out" / "page.txt").read_text()
+    assert not evaluated and not (tmp_path / "out" / "runs").exists()
+
+
 def test_the_printed_commands_read_samples_that_a_printed_command_writes(
     reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

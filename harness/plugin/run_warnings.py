@@ -1,0 +1,36 @@
+"""Warnings at the end of a run: replies that were cut short, and what is so of all questions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+log = logging.getLogger(__name__)
+NAMED = 10  # at most so many questions are named in a warning
+FEW = 5  # questions; what is so of all of fewer says little
+CUT_SHORT = {  # count in a record -> what to say of it
+    "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
+    "filtered": "The server's content filter ended them.",
+}
+Records = Sequence[tuple[str, Mapping[str, Any]]]  # id of a question, record of its answer
+
+
+def warn_of_cuts(records: Records) -> None:
+    """One warning for each way in which replies were cut short, with the questions."""
+    for name, advice in CUT_SHORT.items():
+        ids = [id for id, aux in records if aux.get(name)]
+        if ids:
+            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            log.warning("Replies %s in %d questions (%s%s). %s", name, len(ids), ", ".join(ids[:NAMED]), more, advice)
+
+
+def warn_of_all(name: str, records: Records) -> None:
+    """One warning if a method abstained on every question that it finished, and one for each note that all have."""
+    finished = [aux for _, aux in records if not aux["failure"]]
+    if len(finished) < FEW:
+        return
+    if all(aux["abstained"] for aux in finished):
+        log.warning("%s abstained on all %d questions.", name, len(finished))
+    for note in sorted(set.intersection(*(set(aux["notes"]) for aux in finished))):
+        log.warning("%s, all %d questions: %s.", name, len(finished), note)

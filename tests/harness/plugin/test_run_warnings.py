@@ -1,0 +1,43 @@
+"""Warnings at the end of a run, from the records alone."""
+
+import logging
+
+import pytest
+
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts
+
+
+def records(n, **of_all):
+    return [(f"q{i}", {"failure": None, "abstained": False, "notes": [], **of_all}) for i in range(n)]
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.WARNING, "lm_eval_rag")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def test_abstentions_and_notes_of_all_questions(said):
+    warn_of_all("rule_vote", records(5, abstained=True, notes=["no fact", "one more"]))
+    assert said() == [
+        "rule_vote abstained on all 5 questions.",
+        "rule_vote, all 5 questions: no fact.",
+        "rule_vote, all 5 questions: one more.",
+    ]
+
+
+def test_one_other_question_or_too_few_are_no_warning(said):
+    warn_of_all("rule_vote", records(4, abstained=True, notes=["no fact"]))
+    warn_of_all("rule_vote", [*records(4, abstained=True, notes=["no fact"]), *records(1)])
+    assert said() == []
+
+
+def test_failed_questions_do_not_count(said):
+    warn_of_all("m", [*records(5, notes=["n"]), *records(2, failure="timeout")])
+    assert said() == ["m, all 5 questions: n."]
+
+
+def test_cut_replies_name_ten_questions(said):
+    warn_of_cuts([*records(12, truncated=1), *records(1)])
+    (line,) = said()
+    assert "12 questions (q0, q1, " in line and "q9 and 2 more)" in line and "q10" not in line
