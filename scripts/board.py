@@ -31,8 +31,8 @@ DEMO = ("ruleqa_demo",)
 FT = "generator=tiny_rgft,retriever=static,retriever_adapter=rgft"
 SSFT = "generator=tiny_ssft,retriever_adapter=ssft,n_rules=0"
 STEPS = "generator=tiny_steps"
-OF_STEPS = ("standard_prompting", "standard_rag", "iter_retgen", "ircot", "think_then_act")
-OF_CRAG = ("crag_llm_baseline", "crag_rag_baseline", "crag_kg_baseline", "crag_hybrid")
+OF_STEPS = ("standard_prompting", "standard_rag", "iter_retgen")
+OF_CRAG = ("crag_llm_baseline", "crag_rag_baseline", "crag_kg_baseline")
 NO_MODEL = {"rule_vote", "mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"}
 
 
