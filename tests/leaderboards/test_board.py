@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -26,9 +27,11 @@ from lm_eval_rag.leaderboards.board.site import write_site
 from lm_eval_rag.leaderboards.submissions.form import Claim, slug_of
 from lm_eval_rag.leaderboards.submissions.reading import read_submission
 from lm_eval_rag.leaderboards.submissions.suspicions import ALIKE, alike
+from lm_eval_rag.leaderboards.submissions.verifying import verify
 from tests.conftest import ROOT
 from tests.leaderboards.conftest import TASK
 
+SETS = tuple(f"ruleqa_{letter}" for letter in "iywfn")  # in the order of RESULTS.md's tables
 LINK = r"https://|\.\./index\.html(#|$)|entries/|[a-z0-9-]+(\.answers)?\.html(#|$)|#|board\.csv$"
 EVIL = '<img src=x onerror="document.title=1">'
 
@@ -74,12 +77,31 @@ def test_entries_are_ranked_and_others_leave_a_trace(entries):
     assert tied.cost == {}, "what is not declared is missing, not 0"
 
 
-def test_our_own_entries_are_on_the_board():
+def own_entries(folder, of_ruleqa):
+    """Copies of our own entries: those whose tasks need no download, or those of the five RuleQA sets."""
+    for path in (ROOT / "leaderboards" / "entries").glob("*/submission.json"):
+        needs_data = any(task in SETS for task in json.loads(path.read_text(encoding="utf-8"))["tasks"])
+        if needs_data == of_ruleqa:
+            shutil.copytree(path.parent, folder / path.parent.name)
+    return folder
+
+
+def test_our_own_entries_are_on_the_board(tmp_path):
     """They are for the data of today; after a change of the data, scripts/board.py --anew makes them again."""
-    accepted, refused = read_entries(ROOT / "leaderboards" / "entries")
-    assert not refused and len(accepted) >= 5
-    means = {entry.slug: entry.tasks[TASK].mean("em") for entry in accepted}
-    assert max(means, key=means.get).startswith("rule-vote"), "as README's first table says"
+    accepted, refused = read_entries(own_entries(tmp_path, of_ruleqa=False))
+    assert not refused and {task for entry in accepted for task in entry.tasks} >= {TASK, "reasoning_demo", "crag_demo"}
+    means = {entry.slug: entry.tasks[TASK].mean("em") for entry in accepted if TASK in entry.tasks}
+    assert len(means) >= 10 and max(means, key=means.get).startswith("rule-vote"), "as README's first table says"
+
+
+def test_our_own_entries_of_ruleqa_have_the_scores_of_results(mirror, tmp_path):
+    """Of one entry, so that the test is short: the row of ``rulerag_ft`` in RESULTS.md is scored anew."""
+    entry = own_entries(tmp_path, of_ruleqa=True) / "rulerag-ft-tiny-ruleqa"
+    scores = verify(entry).tasks
+    text = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `rulerag_ft`: fine-tuned with rules \(RGFT\) \|(.*)\|$", text, re.MULTILINE)
+    shown = [float(cell.split()[0]) for cell in row.split("|")]
+    assert shown == [round(100 * float(np.mean(list(scores[task].scores["em"].values()))), 1) for task in SETS]
 
 
 def test_flagged_entries_and_copies_are_not_ranked(write, tmp_path):
