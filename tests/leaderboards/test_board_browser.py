@@ -164,6 +164,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(visit):
         page = visit("#compare=best,near" if file == "index.html" else "", file, viewport={"width": 390, "height": 844})
         page.locator(".questions li").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    narrow = visit(viewport={"width": 800, "height": 844})  # the table scrolls in its frame, the page does not
+    assert narrow.locator("#table").bounding_box()["width"] > 800
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 800
     page = visit(viewport={"width": 390, "height": 844})
     card = page.locator("#table tbody tr").first
     assert card.bounding_box()["width"] <= 390 and "token_f1" in card.locator("td").nth(2).get_attribute("data-label")
