@@ -65,8 +65,7 @@ ROWS = (
     *OF_RULEQA,  # on ruleqa_demo, which needs no download
     *(replace(one, folder=f"{one.folder}-ruleqa", name=f"{one.name}, five sets", tasks=SETS) for one in OF_RULEQA),
     Row("standard-prompting-tiny", "Standard prompting, embedded", "standard_prompting"),
-    # as many tokens a question as rulerag_icl and rulerag_ft read
-    Row("standard-rag-tiny-k12", "Standard RAG, embedded, 12 passages", "standard_rag", arguments="k=12"),
+    # as many tokens a question as rulerag_ft reads, with its generator and retriever
     Row("standard-rag-tiny-rgft-k12", "Standard RAG, tiny_rgft, 12 passages", "standard_rag", arguments=f"{FT},k=12"),
     *(Row(f"{one}_steps".replace("_", "-"), f"{one}, tiny_steps", one, ("reasoning_demo",), STEPS) for one in OF_STEPS),
     *(Row(one.replace("_", "-"), f"{one}, embedded", one, ("crag_demo",)) for one in OF_CRAG),

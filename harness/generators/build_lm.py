@@ -13,7 +13,6 @@ from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 OURS = ("extractive", "retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
 SHOWN = 400  # characters of an error of a library
 COMPLETIONS = ("local-completions", "openai-completions")  # lm_eval's classes send token ids by default
-WARNING_OF_LENGTH = "sequence-length-is-longer-than-the-specified-maximum"  # transformers' name of it
 BUILDING = (TypeError, OSError, ValueError, ImportError, RuntimeError, AssertionError, KeyError)
 
 
@@ -44,20 +43,12 @@ def build(spec: ModelSpec) -> Any:
     try:
         model = get_model(name)
         model = model if quantization is None else quantised(model, quantization)
-        return _without_warning_of_length(model.create_from_arg_obj(arguments, extra))
+        return model.create_from_arg_obj(arguments, extra)
     except building_errors() as error:
         raise UserError(
             f"generator={spec.name} with {spec.resolved} cannot be built: {one_line(error)}. Its arguments are those "
             f"of `lm_eval --model {name}`, written gen_NAME=VALUE."
         ) from error
-
-
-def _without_warning_of_length(model: Any) -> Any:
-    """Its tokenizer counts long prompts before they are shortened; transformers would warn of an indexing error."""
-    warned = getattr(getattr(model, "tokenizer", None), "deprecation_warnings", None)
-    if isinstance(warned, dict):
-        warned[WARNING_OF_LENGTH] = True  # as after the first warning
-    return model
 
 
 def building_errors() -> tuple[type[Exception], ...]:

@@ -14,16 +14,18 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
+import polars as pl
+
 from lm_eval_rag._register import MODELS
 from lm_eval_rag.describe.tasks import first_scores, task_names
 from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.published import PublishedRow, read_published
-from lm_eval_rag.harness.report.stats import interval
+from lm_eval_rag.harness.report.stats import Interval
 from lm_eval_rag.harness.reproduce.published_numbers import numbers_of
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_spec import Table
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.leaderboards.board.entries import read_entries
+from lm_eval_rag.leaderboards.submissions.answer_key import scorer_hash
 
 BOARDS = "leaderboards"
 VALUE = re.compile(r"(-?[\d,]+(?:\.\d+)?)(?: (\[-?[\d,.]+, -?[\d,.]+\]))?(?: n=([\d,]+))?")
@@ -160,15 +162,14 @@ def _cells(line: str) -> list[str]:
 
 
 def of_board(root: Path) -> Iterator[Recorded]:
-    """The entries of our own board, scored anew from their predictions: the scores to look at first."""
-    entries, _ = read_entries(root / BOARDS / "entries")
-    for entry in entries:
-        for task, result in entry.tasks.items():
-            for metric in filter(result.scores.__contains__, first_scores(task)):
-                values = result.scores[metric]  # NaN where there is no score
-                text = cell(interval(values[values == values]), metric)
-                if value := _value(text):
-                    yield Recorded(task, entry.card.method, entry.card.name, metric, *value, f"{BOARDS}/entries")
+    """The entries of our own board, as ``make board`` scored them with today's scorers: the scores to look at first."""
+    for file in sorted((root / BOARDS / "history").glob(f"*.{scorer_hash()}.parquet")):
+        task = file.name.partition(".")[0]
+        rows = pl.read_parquet(file).filter(pl.col("digest").is_not_null() & pl.col("metric").is_in(first_scores(task)))
+        for row in rows.unique(["name", "metric"], keep="last", maintain_order=True).iter_rows(named=True):
+            shown = cell(Interval(row["mean"], row["low"], row["high"], row["questions"]), row["metric"])
+            if value := _value(shown):
+                yield Recorded(task, row["method"], row["name"], row["metric"], *value, f"{BOARDS}/entries")
 
 
 @cache

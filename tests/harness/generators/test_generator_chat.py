@@ -71,7 +71,7 @@ def test_another_tokenizer_and_the_base_of_an_adapter_decide(tmp_path):
     ],
 )
 def test_other_kinds(name, arguments, wanted):
-    if name == "tiny_rgft":
+    if name in ("tiny_rgft", "tiny_ssft"):
         wanted = "raw text: it was tuned on raw prompts"
     assert str(form_of(ModelSpec(name, arguments))) == wanted
 
