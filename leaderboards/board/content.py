@@ -43,7 +43,8 @@ class Row:
         gains: What it is compared with -> paired difference of the main metric.
         curve: Risk and coverage; () where the scores are lacking.
         claim: Where scores are self-reported, without predictions.
-        flags: What keeps the row from being ranked; flags that a maintainer cleared stand in ``note``.
+        flags: What keeps the row from being ranked.
+        cleared: Flags that a maintainer cleared, and the record of it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Row:
     slices: Mapping[str, Interval] = field(default_factory=dict)
     gains: Mapping[str, Difference] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    cleared: str = ""
     curve: tuple[Point, ...] = ()
     note: str = ""
     claim: Claim | None = None
@@ -140,8 +142,8 @@ def task_board(
             slices[entry.slug],
             gains[entry.slug],
             entry.tasks[name].flags if entry.waits(name) else (),
+            _clearance(entry, name),
             risk_coverage(entry.tasks[name]),
-            _clearance_note(entry, name),
         )
         for entry in own
     ]
@@ -154,7 +156,7 @@ def task_board(
     return board, scores
 
 
-def _clearance_note(entry: Entry, task: str) -> str:
+def _clearance(entry: Entry, task: str) -> str:
     """The flags of a task that a maintainer cleared, and the record of it."""
     flags = entry.tasks[task].flags
     return " ".join((*flags, entry.cleared.note())) if flags and entry.cleared else ""

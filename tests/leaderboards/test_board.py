@@ -124,7 +124,7 @@ def test_a_cleared_entry_is_ranked_beside_its_copy_until_its_files_change(write,
     rows = {row.name: row for row in task.rows}
     assert (rows["Original"].kind, rows["Original"].standing.rank, rows["Original"].flags) == ("entry", 1, ())
     assert (rows["Copy"].kind, rows["Copy"].standing) == ("flagged", None)
-    note = rows["Original"].note
+    note = rows["Original"].cleared
     assert "are those of 'Copy'" in note and "Cleared by A maintainer on 20" in note and "It came first." in note
     card = path / "submission.json"
     card.write_text(card.read_text().replace('"a team"', '"b team"'))
