@@ -55,6 +55,7 @@ INSIDE_FUNCTIONS = {
     "fastapi",
     "uvicorn",
     "pydantic",
+    "ray",
 }
 MODULES = sorted(file for folder in (*FOLDERS, "src/lm_eval_rag") for file in (ROOT / folder).rglob("*.py"))
 MODULES = [file for file in MODULES if not any(part.is_symlink() for part in file.parents)]

@@ -1,7 +1,8 @@
 """``lm-eval-rag encode``: encode the corpora of tasks for ``retriever=dense``, ahead of their first use.
 
 The vectors are those that a run would make at its start. Several processes or machines take a share of the shards each
-(``--shard I/N``); the last command, without it, finds all of them finished, and compares every checksum.
+(``--shard I/N``), or Ray gives them to its workers (``--engine ray``). The last command, without ``--shard``, finds all
+of them finished, and compares every checksum.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import storing
+from lm_eval_rag.harness.common.ray_engine import add_engine, engine_of
 from lm_eval_rag.harness.common.shares import share_of
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.documents.intake import as_corpus
+from lm_eval_rag.harness.plugin.encode_on_ray import encode_on_ray
 from lm_eval_rag.harness.plugin.retrieve_cli import load_tasks, questions_of, retriever_options
 from lm_eval_rag.harness.retrieval import PREBUILT, RERANKING, make_retriever, prepare
 from lm_eval_rag.harness.retrieval.embeddings import RESUMED
 from lm_eval_rag.harness.retrieval.manifest import verify
 from lm_eval_rag.harness.retrieval.shards import Shards
+
+WHOLE = "1/1"
 
 
 def encode_main(argv: Sequence[str]) -> int:
@@ -38,7 +43,12 @@ def encode_main(argv: Sequence[str]) -> int:
     prepare("dense", **options)  # a wrong option ends the command before any work
     if (chosen.tasks is None) == (chosen.corpus is None):
         raise UserError("Give --tasks, whose corpora are encoded, or --corpus DOCUMENTS: one of the two.")
+    engine = engine_of(chosen)
+    if engine is not None and chosen.shard != WHOLE:
+        raise UserError("--shard divides the work among commands, --engine ray among workers: give one of the two.")
     for corpus in _corpora(chosen):
+        if engine is not None:
+            encode_on_ray(engine, corpus, options, chosen.corpus)
         sys.stdout.write(_encode(corpus, options, share))
     return 0
 
@@ -53,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
         "--retriever-args", default="", metavar="ARGS", help="options of dense without the prefix: model=e5,store=int8"
     )
     parser.add_argument("--metadata", default="{}", help='as lm_eval\'s: \'{"corpus": "mirror"}\'')
-    parser.add_argument("--shard", default="1/1", metavar="I/N", help="of N processes this is the I-th (default: 1/1)")
+    parser.add_argument("--shard", default=WHOLE, metavar="I/N", help="of N processes this is the I-th (default: 1/1)")
+    add_engine(parser)
     return parser
 
 

@@ -22,9 +22,10 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import encoding_cost, nearest
-from lm_eval_rag.harness.retrieval.embeddings import fill, stored_vectors
+from lm_eval_rag.harness.retrieval.embeddings import fill, stored_vectors, unfinished
 from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers
 from lm_eval_rag.harness.retrieval.prebuilt_vectors import Ids, PrebuiltVectors, open_vectors
+from lm_eval_rag.harness.retrieval.shard_file import Shardful
 from lm_eval_rag.harness.retrieval.shards import FORMAT as LAYOUT
 from lm_eval_rag.harness.retrieval.shards import Store
 from lm_eval_rag.harness.retrieval.towers import Dtype, Encoder, fast_dtype
@@ -122,14 +123,24 @@ class Dense:
         """The documents' vectors (N, D), float16 or float32, in shards that are mapped one at a time."""
         return stored_vectors(self.folder, len(self._corpus), self._store, self._encode_documents(), self._key)
 
-    def encode_share(self, share: tuple[int, int]) -> Any | None:
+    def encode_share(self, share: tuple[int, int], size: int | None = None) -> Any | None:
         """Encode one process's share of the documents; see :func:`~lm_eval_rag.harness.retrieval.embeddings.fill`.
 
         Raises:
             OSError: The folder cannot be written.
         """
         documents = self._encode_documents()
-        return fill(self.folder, len(self._corpus), self._store, documents, self._key, share=share)
+        return fill(self.folder, len(self._corpus), self._store, documents, self._key, share=share, size=size)
+
+    @property
+    def unfinished(self) -> list[Shardful | None]:
+        """The shards of the documents' vectors; None for those that are finished."""
+        return unfinished(self.folder, len(self._corpus), self._store, self._key)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """``dtype`` and ``store`` as they are used here: another machine may take another ``dtype=auto``."""
+        return {"dtype": self._dtype, "store": self._store}
 
     def _encode_documents(self) -> Callable[[int, int], Any]:
         """Encodes the rows from start to stop; loads the model at its first call."""

@@ -64,11 +64,13 @@ def fill(
     note: Mapping[str, Any],
     chunk: int = CHUNK,
     share: tuple[int, int] = (1, 1),
+    size: int | None = None,
 ) -> Any | None:
     """Make the shards that are missing: all, or those of one of several processes.
 
     Args:
         share: (i, n): every n-th shard from the i-th, i from 1.
+        size: Rows of a shard; None for 65,536.
 
     Returns:
         The vectors if all shards are there at the end, else None.
@@ -78,8 +80,7 @@ def fill(
         UserError: As :func:`stored_vectors`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    spans = [(start, min(start + layout.SHARD, rows)) for start in range(0, rows, layout.SHARD)]
-    wanted = [Shardful(folder, f"{i:05}", start, stop, store, note) for i, (start, stop) in enumerate(spans)]
+    wanted = _wanted(folder, rows, store, note, size or layout.SHARD)
     own = wanted[share[0] - 1 :: share[1]]
     ready = {one.name for one in own if _finished(one)}
     done = sum(one.rows if one.name in ready else finished_rows(one) for one in own)
@@ -94,6 +95,20 @@ def fill(
         return None
     with locked(folder / "lock"):
         return write_manifest(folder, shards, rows)
+
+
+def unfinished(folder: Path, rows: int, store: Store, note: Mapping[str, Any]) -> list[Shardful | None]:
+    """All shards in order; None for those that are finished.
+
+    Raises:
+        UserError: A shard was made from something else.
+    """
+    return [None if _finished(one) else one for one in _wanted(folder, rows, store, note, layout.SHARD)]
+
+
+def _wanted(folder: Path, rows: int, store: Store, note: Mapping[str, Any], size: int) -> list[Shardful]:
+    spans = [(start, min(start + size, rows)) for start in range(0, rows, size)]
+    return [Shardful(folder, f"{i:05}", start, stop, store, note) for i, (start, stop) in enumerate(spans)]
 
 
 def _opened(folder: Path, rows: int, note: Mapping[str, Any]) -> Any | None:

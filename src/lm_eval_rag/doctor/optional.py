@@ -31,7 +31,8 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "fast": "compiled BM25",
     "raptor": "the method raptor",
     "graphrag": "the method graphrag",
-    "all": "all of these but gpu and vllm",
+    "ray": "--engine ray of lm-eval-rag encode",
+    "all": "all of these but gpu, ray and vllm",
     "dev": "make check and make test",
     "docs": "make docs",
 }
@@ -52,7 +53,8 @@ TRIED = {  # extra -> the trials of what it brings
     "fast": ("numba",),
     "raptor": ("mixture", "numba"),
     "graphrag": ("leiden",),
-    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "vllm", "mkdocs")),
+    "ray": ("ray",),
+    "all": tuple(name for name in TRIALS if name not in ("faiss_gpu", "ray", "vllm", "mkdocs")),
     "dev": (
         "torch",
         "faiss",

