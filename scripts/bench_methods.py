@@ -7,12 +7,16 @@
 Each row is one run of ``lm_eval``; a row whose results are in ``--out`` is not run again, and one that was interrupted
 goes on from its journal. The first table has scores with 95 % intervals and what a question costs: calls of the
 model (a sample or a log-probability each), tokens read and written, passages retrieved, and seconds of the run.
-Occupancy is the share of the ``--places`` of a server that was busy, from the seconds of the replies. Seconds and
-occupancy mean something only in a fresh ``LM_EVAL_RAG_CACHE``, whose journals hold no call yet.
+"Model s" is the time of the replies, also of those that an earlier run asked for and the journal kept; "s a question"
+is that of the run by the clock, empty if the journal had replies. Occupancy is the share of the ``--places`` of a
+server that was busy, from the seconds of the replies; it means something only in a fresh ``LM_EVAL_RAG_CACHE``.
+
+After the methods come trivial answers without a model: the best constant (for all questions, and for each type, chosen
+on the gold answers, which favours them) and the title of the first passage. A method below them has shown nothing.
 
 The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
 calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20. The best
-is chosen by the same questions, which favours ``standard_rag``.
+is chosen by the same questions, which favours ``standard_rag``. ``--settings 1x1 2x5`` takes some of them alone.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -33,6 +38,7 @@ from typing import Any
 from lm_eval_rag.harness.plugin.trace_file import read_trace
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import interval, paired
+from lm_eval_rag.harness.scoring.normalise import normalise
 
 METHODS = (
     "standard_prompting", "standard_rag", "iter_retgen", "ircot", "search_agent", "think_then_act", "self_rag",
@@ -71,6 +77,8 @@ class Row:
                 [sum(s.get("prompt_tokens", 0) + s.get("completion_tokens", 0) for s in one) for one in asked]
             ),
             "passages": mean([sum(step.get("found", 0) for step in one) for one in steps]),
+            "model": mean([sum(step.get("seconds", 0.0) for step in one) for one in asked]),
+            "journalled": mean([sum(bool(step.get("journalled")) for step in one) for one in asked]),
             "busy": mean([sum(s.get("seconds", 0.0) for s in one if not s.get("journalled")) for one in asked]),
         }
 
@@ -85,6 +93,12 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+def setting(text: str) -> tuple[int, int]:
+    """(passages, samples) of such as ``2x5``."""
+    k, _, samples = text.partition("x")
+    return int(k), int(samples)
+
+
 def main() -> None:
     """Run what has not been run, and print two tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -96,16 +110,18 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--places", type=int, default=0, help="requests that the server answers at once")
     parser.add_argument("--metric", default="em")
+    parser.add_argument("--settings", type=setting, nargs="+", default=SETTINGS, help="passages x samples, such as 2x5")
     parser.add_argument("--alone", action="store_true", help="no comparison with standard_rag of the same cost")
     options = parser.parse_args()
     import_module("lm_eval.models.huggingface")  # what the first row would count as its seconds
     rows = [row for name in options.methods.split(",") if (row := run(name, name, "", options))]
     print(measured(rows, options))
+    print(trivial(rows))
     if options.alone:
         return
     settings = [
         row
-        for k, samples in SETTINGS
+        for k, samples in options.settings
         if (row := run(f"k={k}, {samples} samples", "standard_rag", f"k={k},documents={k},samples={samples}", options))
     ]
     print(compared(rows, settings, options.metric))
@@ -155,13 +171,36 @@ def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "tokens read": lambda row: f"{row.cost['read']:,.0f}",
         "written": lambda row: f"{row.cost['written']:,.0f}",
         "passages": lambda row: f"{row.cost['passages']:.1f}",
-        "s a question": lambda row: f"{row.seconds / len(row.trace):.2f}",
+        "model s": lambda row: f"{row.cost['model']:.2f}",
+        "s a question": lambda row: "" if row.cost["journalled"] else f"{row.seconds / len(row.trace):.2f}",
     }
     if options.places:
         columns["occupancy"] = lambda row: (
             f"{100 * row.cost['busy'] * len(row.trace) / row.seconds / options.places:.0f} %"
         )
     return table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+
+
+def trivial(rows: Sequence[Row]) -> str:
+    """Exact match of answers that need no model, for the questions of the first row that retrieves."""
+    docs = [sample["doc"] for sample in next(row for row in rows if row.cost["passages"]).run.samples]
+    golds = [{normalise(answer) for answer in doc["answers"]} for doc in docs]
+    common = Counter(answer for gold in golds for answer in gold)
+    of_type = Counter((doc.get("type"), answer) for doc, gold in zip(docs, golds, strict=True) for answer in gold)
+    ranked = [key for key, _ in of_type.most_common()]
+    best = {kind: next(answer for one, answer in ranked if one == kind) for kind, _ in ranked}
+    answers = {
+        "best constant": [common.most_common(1)[0][0]] * len(docs),
+        "best constant of the type": [best[doc.get("type")] for doc in docs],
+        "title of the first passage": [
+            normalise(doc["_rag"]["passages"][0]["text"].partition("\n")[0]) for doc in docs
+        ],
+    }
+    lines = [
+        [name, percent([float(one in gold) for one, gold in zip(given, golds, strict=True)])]
+        for name, given in answers.items()
+    ]
+    return table(["trivial answer", "em"], lines)
 
 
 def compared(rows: Sequence[Row], settings: Sequence[Row], metric: str) -> str:
@@ -189,9 +228,8 @@ def percent(values: Sequence[float]) -> str:
     if not values:
         return ""
     found = interval(values)
-    return f"{100 * found.mean:.1f}" + (
-        "" if found.low is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    )
+    bounds = "" if found.low is None or found.high is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"{100 * mean(values):.1f}{bounds}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -114,9 +114,10 @@ function bodyRow(row, task, columns, even) {
   const about = [row.team, row.method, row.generator, row.retriever, row.tier === "re-run" && "re-run"].filter(Boolean).join(" · ");
   const badge = PARTS[row.kind] && make("span", { className: "badge" }, PARTS[row.kind]);
   const flags = (row.flags ?? []).map((flag) => make("small", { className: "flag" }, flag));
+  const cleared = row.cleared && make("details", {}, make("summary", {}, "flag cleared"), make("small", {}, row.cleared));
   const note = row.note && row.note !== PARTS[row.kind] && make("small", {}, row.note);
   const title = make("span", { className: "name" }, row.slug && tick(row), make("span", {}, name, " ", badge));
-  const head = make("th", { scope: "row" }, title, about && make("small", {}, about), note, ...flags);
+  const head = make("th", { scope: "row" }, title, about && make("small", {}, about), note, cleared, ...flags);
   line.append(rank, head);
   for (const column of columns) {
     const cell = make("td", { className: `number${column.main ? " main" : ""}${column.gain ? " gain" : ""}` }, ...column.cell(row));

@@ -43,6 +43,8 @@ class Row:
         gains: What it is compared with -> paired difference of the main metric.
         curve: Risk and coverage; () where the scores are lacking.
         claim: Where scores are self-reported, without predictions.
+        flags: What keeps the row from being ranked.
+        cleared: Flags that a maintainer cleared, and the record of it.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Row:
     slices: Mapping[str, Interval] = field(default_factory=dict)
     gains: Mapping[str, Difference] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    cleared: str = ""
     curve: tuple[Point, ...] = ()
     note: str = ""
     claim: Claim | None = None
@@ -103,7 +106,7 @@ def clusters_of(key: AnswerKey) -> list[list[Hashable]]:
 
 def kind_of(entry: Entry, task: str) -> str:
     """The kind of an entry's row: what is flagged or was answered over a corpus of its own is shown apart."""
-    if entry.tasks[task].flags:
+    if entry.waits(task):
         return "flagged"
     return "own corpus" if entry.is_foreign(task) else "trivial" if entry.family == TRIVIAL else "entry"
 
@@ -138,7 +141,8 @@ def task_board(
             entry.tasks[name].cost,
             slices[entry.slug],
             gains[entry.slug],
-            entry.tasks[name].flags,
+            entry.tasks[name].flags if entry.waits(name) else (),
+            _clearance(entry, name),
             risk_coverage(entry.tasks[name]),
         )
         for entry in own
@@ -150,6 +154,12 @@ def task_board(
     shown = tuple(one for one in SHOWN if any(one in row.scores for row in rows))
     board = TaskBoard(name, key.version, key.data, len(key.questions), metric, shown, tuple(rows), tuple(pairs))
     return board, scores
+
+
+def _clearance(entry: Entry, task: str) -> str:
+    """The flags of a task that a maintainer cleared, and the record of it."""
+    flags = entry.tasks[task].flags
+    return " ".join((*flags, entry.cleared.note())) if flags and entry.cleared else ""
 
 
 def canary_scores(key: AnswerKey) -> tuple[dict[str, dict[str, Floats]], dict[str, tuple[str, ...]]]:

@@ -21,13 +21,14 @@ from lm_eval_rag.leaderboards.board.resampling import Floats
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey, answer_key, scorer_hash
 from lm_eval_rag.leaderboards.submissions.board_judge import BoardJudge, read_board_judge
 from lm_eval_rag.leaderboards.submissions.claims import read_claim
+from lm_eval_rag.leaderboards.submissions.clearances import Clearance, read_clearances
 from lm_eval_rag.leaderboards.submissions.form import Card, Prediction, slug_of
 from lm_eval_rag.leaderboards.submissions.reading import RefusedError, Submission, is_claim, read_submission
+from lm_eval_rag.leaderboards.submissions.records import read_withdrawn
 from lm_eval_rag.leaderboards.submissions.tiers import RE_SCORED, digest_of, read_reruns, tier_of
 from lm_eval_rag.leaderboards.submissions.verifying import TaskScores, scored
 
 log = logging.getLogger(__name__)
-WITHDRAWN = "withdrawn.json"
 SAMPLED = 50  # answers of a task that are kept whole, for the page of the entry
 
 
@@ -67,6 +68,7 @@ class Entry:
         path: Its folder.
         digest: Hash of its files.
         tier: ``re-scored`` or ``re-run`` (:mod:`lm_eval_rag.leaderboards.submissions.tiers`).
+        cleared: A maintainer's record that its flags keep it from no rank.
     """
 
     slug: str
@@ -75,6 +77,7 @@ class Entry:
     digest: str
     tasks: Mapping[str, Result]
     tier: str = RE_SCORED
+    cleared: Clearance | None = None
 
     @property
     def family(self) -> str:
@@ -84,6 +87,10 @@ class Entry:
     def is_foreign(self, task: str) -> bool:
         """Whether it answered a task over a corpus of its own: shown apart, and not ranked."""
         return answer_key(task).sheet.is_foreign(self.card.tasks[task].corpus)
+
+    def waits(self, task: str) -> bool:
+        """Whether its flags on a task keep it from being ranked."""
+        return bool(self.tasks[task].flags) and self.cleared is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +104,16 @@ class Refused:
 def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
     """All entries in the folders of a folder, in the order of their names.
 
-    ``withdrawn.json`` (folder -> reason) takes an entry off the board and leaves a trace of it.
+    ``withdrawn.json`` (folder -> reason) takes an entry off the board and leaves a trace of it. ``cleared.json`` lets
+    entries be ranked in spite of a flag.
 
     Raises:
-        UserError: The folder is not there, or withdrawn.json is malformed.
+        UserError: The folder is not there, or one of these files is malformed.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder. Give the folder that holds the folders of submissions.")
-    withdrawn, reruns, judge = _withdrawn(folder / WITHDRAWN), read_reruns(folder), read_board_judge(folder)
+    withdrawn = read_withdrawn(folder)
+    reruns, clearances, judge = read_reruns(folder), read_clearances(folder), read_board_judge(folder)
     entries, refused, taken = [], [], dict[str, str]()
     for path in sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
         try:
@@ -114,7 +123,12 @@ def read_entries(folder: Path) -> tuple[list[Entry], list[Refused]]:
                 read_claim(path)  # shown apart: claims_in
                 continue
             entry = _entry(path, judge)
-            entry = replace(entry, tier=tier_of(path, list(entry.tasks), reruns))
+            cleared = clearances.get(path.name)
+            entry = replace(
+                entry,
+                tier=tier_of(path, list(entry.tasks), reruns),
+                cleared=cleared if cleared is not None and cleared.entry == entry.digest else None,
+            )
             if entry.slug in taken:
                 raise RefusedError(f"The name is taken by {taken[entry.slug]}. Choose another --name.")
         except RefusedError as error:
@@ -215,15 +229,3 @@ def _read_kept(path: Path, submission: Submission) -> dict[str, Result] | None:
         )
         for task, (_, cost, flags) in about.items()
     }
-
-
-def _withdrawn(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f'{path} is not JSON ({error}). Write {{"FOLDER": "why it was withdrawn"}}.') from None
-    if not isinstance(content, dict) or not all(isinstance(reason, str) for reason in content.values()):
-        raise UserError(f'{path}: write an object of texts, {{"FOLDER": "why it was withdrawn"}}.')
-    return content

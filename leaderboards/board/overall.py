@@ -87,6 +87,7 @@ def _group(name: str, boards: Sequence[TaskBoard], scores: Sequence[Scores]) -> 
             slices={},
             gains={BEST_TRIVIAL: means.differences(id, [best])[0]} if best and id in whole and id != best else {},
             flags=tuple(dict.fromkeys(flag for row in there for flag in row.flags)),
+            cleared=" ".join(dict.fromkeys(row.cleared for row in there if row.cleared)),
             curve=(),
             note="" if id in whole else "lacks " + ", ".join(m for m, row in zip(members, own, strict=True) if not row),
         )

@@ -73,6 +73,7 @@ def _row(board: Board, task: TaskBoard, row: Row, slices: list[str]) -> dict[str
         "slices": [round(100 * row.slices[name].mean, 1) if name in row.slices else None for name in slices],
         "curve": [[round(100 * share, 2) for share in point] for point in row.curve],
         "flags": list(row.flags),
+        "cleared": row.cleared,
         "note": row.note,
     }
     return {name: value for name, value in about.items() if value not in ("", None, [])}

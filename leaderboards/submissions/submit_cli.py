@@ -77,10 +77,11 @@ def verify_main(argv: Sequence[str]) -> int:
         0 if it is accepted, 1 if it is refused.
     """
     options = _verify_parser().parse_args(argv)
-    if bool(options.rerun) != bool(options.by) or (options.pull_request and (options.rerun or options.judge)):
-        raise UserError("--rerun needs --by NAME; a pull request is neither run nor judged.")
+    of_maintainer = bool(options.rerun) or options.clear is not None
+    if of_maintainer != bool(options.by) or (options.pull_request and (of_maintainer or options.judge)):
+        raise UserError("--rerun and --clear need --by NAME; a pull request is neither run, judged nor cleared.")
     try:
-        verdict = _rerun(options) if options.rerun else _verdict(options)
+        verdict = (_recorded if of_maintainer else _verdict)(options)
     except RefusedError as error:
         verdict = {"accepted": False, "reason": str(error)}
     sys.stdout.write(json.dumps(verdict, indent=2, ensure_ascii=True) + "\n")
@@ -118,17 +119,23 @@ def _judge(board: Path) -> BoardJudge:
     return judge
 
 
-def _rerun(options: argparse.Namespace) -> dict[str, Any]:
-    """Record a re-run beside the entry; its verdict."""
+def _recorded(options: argparse.Namespace) -> dict[str, Any]:
+    """Record a re-run, or a clearance, or both beside the entry; its verdict."""
     from lm_eval_rag.harness.report.run_files import read_runs
+    from lm_eval_rag.leaderboards.submissions.clearances import add_clearance
     from lm_eval_rag.leaderboards.submissions.tiers import RE_RUN, add_rerun, rerun_of
     from lm_eval_rag.leaderboards.submissions.verifying import verify
 
     folder = options.path.resolve()
     verified = verify(folder)
-    record = rerun_of(folder, verified, read_runs(options.rerun), options.by)
-    add_rerun(folder, record)
-    return {**verified.verdict(), "tier": RE_RUN, "rerun": record.model_dump()}
+    verdict = verified.verdict()
+    if options.rerun:
+        record = rerun_of(folder, verified, read_runs(options.rerun), options.by)
+        add_rerun(folder, record)
+        verdict |= {"tier": RE_RUN, "rerun": record.model_dump()}
+    if options.clear is not None:
+        verdict |= {"cleared": add_clearance(folder, options.by, options.clear).model_dump()}
+    return verdict
 
 
 def _summary(folder: Path, verified: Verified) -> str:
@@ -159,7 +166,9 @@ def _verify_parser() -> argparse.ArgumentParser:
     of = parser.add_argument_group("of a board's maintainer")
     runs = "runs of the same system: records in reruns.json beside PATH that their scores are those of PATH"
     of.add_argument("--rerun", nargs="+", type=Path, metavar="RUN", help=runs)
-    of.add_argument("--by", metavar="NAME", help="of --rerun: who ran it")
+    clear = "records in cleared.json beside PATH that its flags keep it from no rank, and why"
+    of.add_argument("--clear", metavar="REASON", help=clear)
+    of.add_argument("--by", metavar="NAME", help="of --rerun and --clear: who ran it, or looked at it")
     of.add_argument("--judge", action="store_true", help="ask the board's judge (judge.json beside PATH) for Acc-LM")
     return parser
 

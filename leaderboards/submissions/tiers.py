@@ -10,13 +10,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.run_files import TaskRun
@@ -25,6 +24,7 @@ from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS, Form, Hash, Name, Task
 from lm_eval_rag.leaderboards.submissions.packing import of_runs
+from lm_eval_rag.leaderboards.submissions.records import read_records, write_records
 from lm_eval_rag.leaderboards.submissions.verifying import Verified
 
 RERUNS = "reruns.json"
@@ -122,21 +122,11 @@ def read_reruns(board: Path) -> dict[str, Rerun]:
     Raises:
         UserError: The file is malformed.
     """
-    path = board / RERUNS
-    if not path.is_file():
-        return {}
-    try:
-        return RECORDS.validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path}, {where}: {first['msg']}. `lm-eval-rag verify ENTRY --rerun RUN` writes it.") from None
+    return read_records(board / RERUNS, RECORDS, "`lm-eval-rag verify ENTRY --rerun RUN` writes it.")
 
 
 def add_rerun(folder: Path, record: Rerun) -> Path:
     """Write a record beside the entry's folder, in place of an older one of it; the file."""
     path = folder.parent / RERUNS
-    records = {**read_reruns(folder.parent), folder.name: record}
-    content = {name: one.model_dump() for name, one in sorted(records.items())}
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_records(path, {**read_reruns(folder.parent), folder.name: record})
     return path

@@ -55,7 +55,8 @@ FEVER_DEV = ("fever/paper_dev.jsonl",)
 FEVER_345 = ("fever/paper_dev_with_gold_sentence.jsonl",)
 FEVER_PAIRS = ("fever/symmetric_v0.2_fever_symmetric_dev.jsonl",)
 NQ, NQ_ORACLE = ("nq/NQ-open.dev.jsonl",), ("nq/nq-open-oracle.jsonl",)
-TRIVIAQA, WEBQUESTIONS = ("triviaqa/topics.dpr.trivia.test.txt",), ("webquestions/webq-test.jsonl",)
+TRIVIAQA, TRIVIAQA_DERIVED = ("triviaqa/topics.dpr.trivia.test.txt",), ("triviaqa/dpr_trivia_test.jsonl",)
+WEBQUESTIONS = ("webquestions/webq-test.jsonl",)
 
 
 CORPORA: dict[str, Corpus] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,12 @@ from typing import Any
 
 from lm_eval_rag.tasks.wikipedia.records import Page, Question
 from lm_eval_rag.tasks.wikipedia.rows import read_rows, read_tabs, reading
+
+TOPICS = "topics.dpr.trivia.test"  # ids of TriviaQA's questions begin with it, whichever file they are read from
+_QUOTED = r"'(?:[^'\\]|\\.)*'(?=, |$)"
+# A text that lost its double quotes contains an apostrophe, or Python would have printed it in single quotes.
+_BARE = r"[^']*'.*?(?=, |$)(?:, [^']+(?=, '|$))?"
+_ITEM = re.compile(rf"({_QUOTED}|{_BARE})(?:, |$)")
 
 
 def questions(paths: Sequence[Path]) -> Iterator[Question]:
@@ -45,6 +52,34 @@ def dpr_topics(paths: Sequence[Path]) -> Iterator[Question]:
             with reading(where):
                 answers = _unquoted(answers)
                 yield Question(f"{stem}-{number}", _unquoted(_unquoted(text)).strip(), _texts(literal_eval(answers)))
+
+
+def derived_topics(paths: Sequence[Path]) -> Iterator[Question]:
+    """TriviaQA's topics as the mirror has them: JSON Lines, in which 1,786 lists of answers are one damaged text each.
+
+    Such a text is a Python list whose items in double quotes have lost these. They are split again. Compared with
+    Anserini's file, 3 questions have lost all but the end of their text, and 23 have other answers after normalisation,
+    mostly because a text with a comma cannot be told from two answers.
+    """
+    for path in paths:
+        for number, (where, row) in enumerate(read_rows(path), start=1):
+            with reading(where):
+                answers = _texts(row["answers"])
+                if len(answers) == 1 and answers[0].startswith("["):
+                    answers = _texts(_split(answers[0]))
+                yield Question(f"{TOPICS}-{number}", _unquoted(_unquoted(row["question"])).strip(), answers)
+
+
+def _split(damaged: str) -> list[str]:
+    """The items of a printed Python list without double quotes.
+
+    Raises:
+        ValueError: It is not such a list.
+    """
+    items = _ITEM.findall(damaged[1:-1])
+    if ", ".join(items) != damaged[1:-1] or not damaged.endswith("]"):
+        raise ValueError(f"{damaged!r} is no list of answers")
+    return [literal_eval(item) if re.fullmatch(_QUOTED, item) else item for item in items]
 
 
 def _unquoted(field: str) -> str:

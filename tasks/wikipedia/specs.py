@@ -107,7 +107,11 @@ TASKS: dict[str, Task] = {
     ),
     "rag_nq": Task("Natural Questions, open-domain", 3610, "open_domain", _open(_plain, of.NQ)),
     "rag_triviaqa": Task(
-        "TriviaQA, DPR's test questions", 11313, "open_domain", _open(open_domain.dpr_topics, of.TRIVIAQA)
+        "TriviaQA, DPR's test questions", 11313, "open_domain",
+        {
+            **_open(open_domain.dpr_topics, of.TRIVIAQA),
+            "mirror": _mirror(open_domain.derived_topics, of.TRIVIAQA_DERIVED),
+        },
     ),
     "rag_webquestions": Task("WebQuestions, test", 2032, "open_domain", _open(_plain, of.WEBQUESTIONS)),
     "hotpotqa_hipporag": Task(

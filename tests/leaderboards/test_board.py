@@ -115,6 +115,35 @@ def test_flagged_entries_and_copies_are_not_ranked(write, tmp_path):
     assert "are those of 'Two'" in next(row for row in task.rows if row.name == "One").flags[0]
 
 
+def test_a_cleared_entry_is_ranked_beside_its_copy_until_its_files_change(write, tmp_path, capsys):
+    path = write("Original", share(100))
+    write("Copy", share(100), method="another")
+    assert main(["verify", str(path), "--clear", "It came first.", "--by", "A maintainer"]) == 0
+    assert json.loads(capsys.readouterr().out)["cleared"]["reason"] == "It came first."
+    (task,) = board_of(read_entries(tmp_path)[0]).tasks
+    rows = {row.name: row for row in task.rows}
+    assert (rows["Original"].kind, rows["Original"].standing.rank, rows["Original"].flags) == ("entry", 1, ())
+    assert (rows["Copy"].kind, rows["Copy"].standing) == ("flagged", None)
+    note = rows["Original"].cleared
+    assert "are those of 'Copy'" in note and "Cleared by A maintainer on 20" in note and "It came first." in note
+    card = path / "submission.json"
+    card.write_text(card.read_text().replace('"a team"', '"b team"'))
+    (task,) = board_of(read_entries(tmp_path)[0]).tasks
+    assert {row.kind for row in task.rows if row.slug} == {"flagged"}, "the record is of the files as they were"
+
+
+def test_a_clearance_needs_a_name_and_a_reason_and_is_never_part_of_an_entry(write, tmp_path, capsys):
+    path = write("One", share(100))
+    for arguments in (["--clear", "A reason."], ["--clear", "", "--by", "m"], ["--by", "m"]):
+        assert main(["verify", str(path), *arguments]) == 2
+        assert "--by NAME" in (said := capsys.readouterr().err) or "--clear ''" in said
+    (tmp_path / "cleared.json").write_text('{"one": {"entry": "x"}}')
+    with pytest.raises(UserError, match=r"cleared\.json, one\.entry"):
+        read_entries(tmp_path)
+    (tmp_path / "cleared.json").rename(path / "cleared.json")
+    assert [one.name for one in read_entries(tmp_path)[1]] == ["one"], "refused: it brings its own record"
+
+
 def test_shares_of_equal_wrong_answers_are_those_of_each_pair(write, tmp_path):
     write("One", share(100))
     write("Near copy", lambda id, doc: share(100)(id, doc) if id != "q150" else "else")

@@ -101,6 +101,19 @@ def test_dpr_passages_and_topics(tmp_path: Path) -> None:
     assert second.text == 'Who wrote "X"?'
 
 
+def test_damaged_answers_of_the_mirrors_topics_are_split_again(tmp_path: Path) -> None:
+    damaged = "['Hitler, Adolf', O'Hara, China, People's Republic, Aunt Erma's Cope Book, by Erma, '30s, '1930s', 'a']"
+    rows = [
+        {"question": '"""Who wrote """"X""""?"""', "answers": [damaged]},
+        {"question": "Who?", "answers": ["A", "B"]},
+    ]
+    first, second = open_domain.derived_topics(jsonl(tmp_path / "t.jsonl", *rows))
+    assert first.answers == (
+        "Hitler, Adolf", "O'Hara", "China, People's Republic", "Aunt Erma's Cope Book, by Erma", "'30s", "1930s", "a",
+    )  # fmt: skip
+    assert (first.text, second.answers, second.id) == ('Who wrote "X"?', ("A", "B"), "topics.dpr.trivia.test-2")
+
+
 def test_printed_passages(tmp_path: Path) -> None:
     printed = ['"Title: Ada Text:  Ada ""the"" first."', "Ada   Ada Moss was born.", "and a piece without a title", "."]
     found = list(pages.retrieved(jsonl(tmp_path / "r.jsonl", {"passages": printed})))
@@ -117,6 +130,7 @@ BAD: list[tuple[Reader, Any, str]] = [
     (fever.questions, {**CLAIM, "label": "PERHAPS"}, "unknown label 'PERHAPS'. Allowed: SUPPORTS, REFUTES, NOT ENOUGH"),
     (open_domain.questions, {"question": "Who?", "answers": [3]}, "not a text or a list of texts"),
     (open_domain.questions, {"question": "Who?", "answers": None}, "not a text or a list of texts"),
+    (open_domain.derived_topics, {"question": "Who?", "answers": ["['Ada', Bob"]}, "is no list of answers"),
 ]
 
 
