@@ -59,9 +59,10 @@ bench-quick: $(READY)  # some of them, in two minutes
 workflows: $(READY)
 	$(BIN)/python scripts/workflows.py
 
-# The environment is then another one: the next target makes it anew.
+# The environment is then another one: the next target makes it anew. Tests of Ray take 38 CPU seconds: `make test` has none.
 nightly: $(READY) $(LUCENE)
 	$(BIN)/python -m pip install "lm_eval[api] @ git+https://github.com/EleutherAI/lm-evaluation-harness@main"
+	$(BIN)/python -m pip install -e ".[ray]"
 	rm $(READY)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
