@@ -247,34 +247,44 @@ def test_load_dataset(published, hub, elsewhere, cache, built):
     assert f"rows {first}" in offline.stdout and hub.requests.total() == asked, offline.said
 
 
-def lm_eval(elsewhere, out, *arguments, **variables):
-    """Scores and questions of five questions of ruleqa_y, by the command line."""
-    command = ["-m", "lm_eval", "run", "--tasks", "ruleqa_y", "--model", "rule_vote", "--limit", "5"]
-    done = elsewhere(*command, "--output_path", str(out), "--log_samples", *arguments, **variables)
-    assert done.returncode == 0, done.said[-3000:]
-    (results,) = [json.loads(path.read_text()) for path in out.rglob("results_*.json")]
-    (samples,) = [path.read_text().splitlines() for path in out.rglob("samples_*.jsonl")]
-    return results, [json.loads(line) for line in samples]
+def test_end_to_end(published, built, elsewhere, tmp_path, cache, client, undescribed):
+    """The command line with a published set, in a process of its own, beside the set that it was published from."""
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
 
-
-def test_end_to_end(mirror, hub, client, elsewhere, tmp_path, cache, once):
-    once("ruleqa_y", lambda: build("ruleqa_y"))
-    assert publish_main(["dataset", "ruleqa_y", "--repo", REPO, "--tag", "v1", "--upload"], offered=offered()) == 0
-    local, asked_here = lm_eval(elsewhere, tmp_path / "local")
-    dataset = ("--metadata", json.dumps({"dataset": f"{REPO}@v1"}))
+    options = ["--tasks", "ruleqa_y", "--model", "rule_vote", "--limit", "5", "--log_samples"]
+    options += ["--output_path", str(tmp_path / "hub"), "--metadata", json.dumps({"dataset": f"{REPO}@v1"})]
     fresh = {"LM_EVAL_RAG_CACHE": str(tmp_path / "cache"), "LM_EVAL_RAG_MIRROR": str(tmp_path / "no_mirror")}
-    theirs, asked_there = lm_eval(elsewhere, tmp_path / "hub", *dataset, **fresh)
+    done = elsewhere("-m", "lm_eval", "run", *options, **fresh)
+    assert done.returncode == 0, done.said[-3000:]
+    (theirs,) = [json.loads(path.read_text()) for path in (tmp_path / "hub").rglob("results_*.json")]
+    (asked_there,) = [path.read_text().splitlines() for path in (tmp_path / "hub").rglob("samples_*.jsonl")]
+
+    client.setattr("lm_eval_rag.tasks.ruleqa.build.build", lambda task: built)
+    manager = TaskManager(include_defaults=False, include_path=str(tasks_folder()))
+    arguments = {"model": "rule_vote", "model_args": "journal=off", "tasks": ["ruleqa_y"], "limit": 5}
+    local = json.loads(json.dumps(simple_evaluate(**arguments, task_manager=manager), default=str))
+
     assert theirs["results"]["ruleqa_y"] == local["results"]["ruleqa_y"]
-    commit = hub.repositories["datasets", REPO].head
-    assert theirs["configs"]["ruleqa_y"]["metadata"]["dataset"] == f"{REPO}@{commit}"
-    for here, there in zip(asked_here, asked_there, strict=True):
+    assert theirs["configs"]["ruleqa_y"]["metadata"]["dataset"] == f"{REPO}@{published.tags['v1']}"
+    assert len(asked_there) == 5
+    for here, line in zip(local["samples"]["ruleqa_y"], asked_there, strict=True):
+        there = json.loads(line)
         corpora = here["doc"].pop("corpus"), there["doc"].pop("corpus")
-        assert corpora[0] != corpora[1] and here["doc"]["answers"] == there["doc"]["answers"]
+        assert corpora[0] == built != corpora[1] and here["doc"]["answers"] == there["doc"]["answers"]
         keys = ("answer", "passages", "rules")
         assert [here["doc"]["_rag"][key] for key in keys] == [there["doc"]["_rag"][key] for key in keys]
+    assert_frames_equal(cache / built, tmp_path / "cache" / corpora[1])
+
+
+def test_the_real_set_there_and_back(mirror, client, tmp_path, cache, once):
+    real = once("ruleqa_y", lambda: build("ruleqa_y"))
+    assert publish_main(["dataset", "ruleqa_y", "--repo", REPO, "--tag", "v1", "--upload"], offered=offered()) == 0
+    client.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    client.setenv("LM_EVAL_RAG_MIRROR", str(tmp_path / "no_mirror"))
+    assert_frames_equal(cache / real, tmp_path / "cache" / install("ruleqa_y", f"{REPO}@v1")[0])
+
+
+def assert_frames_equal(folder, other):
     for name in TABLES:
-        ours, installed = (
-            pl.read_parquet(folder / f"{name}.parquet")
-            for folder in (cache / corpora[0], tmp_path / "cache" / corpora[1])
-        )
-        assert_frame_equal(ours, installed)
+        assert_frame_equal(*(pl.read_parquet(one / f"{name}.parquet") for one in (folder, other)))
