@@ -1,6 +1,6 @@
-# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly | bench-quick: each makes
-# .venv (the demo .demo) first, with the package, torch for CPU and tools, if it is not there or pyproject.toml has
-# changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
+# make demo | test | soak | mutate | check | board | docs | adapters | dist | workflows | nightly | bench | bench-quick:
+# each makes .venv (the demo .demo) first, with the package, torch for CPU and tools, if it is not there or pyproject.toml
+# has changed. TORCH_INDEX=URL takes an index that holds CPU builds of torch, for
 # machines whose default index would bring gigabytes of CUDA packages. PROCESSES=N runs the tests in N processes: by default
 # one more than the cores of a small machine, because many tests wait for a server or a clock.
 PYTHON ?= python3
@@ -16,7 +16,7 @@ DEMO := .demo/ready
 
 unexport PYTHONDONTWRITEBYTECODE  # else each process of the tests compiles all of the package
 
-.PHONY: demo test soak mutate check board docs adapters dist workflows nightly bench-quick clean
+.PHONY: demo test soak mutate check board docs adapters dist workflows nightly bench bench-quick clean
 
 demo: $(DEMO)  # without any tool of development, as a user installs it
 	.demo/bin/lm-eval-rag demo
@@ -50,15 +50,19 @@ dist: $(READY)
 	$(BIN)/python scripts/check_tag.py "$(TAG)"
 	$(BIN)/python -m build
 
-bench-quick: $(READY)  # ratios against named peers in two minutes; docs/scale.md says what they mean
-	$(BIN)/python scripts/bench_quick.py --out bench
+bench: $(READY)  # ratios against named peers beside their goals, in fifteen minutes; docs/scale.md says what they mean
+	$(BIN)/python scripts/bench.py --out bench
+
+bench-quick: $(READY)  # some of them, in two minutes
+	$(BIN)/python scripts/bench.py --out bench --quick
 
 workflows: $(READY)
 	$(BIN)/python scripts/workflows.py
 
-# The environment is then another one: the next target makes it anew.
+# The environment is then another one: the next target makes it anew. Tests of Ray take 38 CPU seconds: `make test` has none.
 nightly: $(READY) $(LUCENE)
 	$(BIN)/python -m pip install "lm_eval[api] @ git+https://github.com/EleutherAI/lm-evaluation-harness@main"
+	$(BIN)/python -m pip install -e ".[ray]"
 	rm $(READY)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 

@@ -26,6 +26,7 @@ from typing import Any
 import bm25s
 import numpy as np
 import pyarrow.parquet as pq
+from measures import Measure, write
 
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval import bm25
@@ -54,22 +55,29 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--earlier", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     compiling, loading = start_seconds()
     print(f"numba starts in {compiling:.1f} CPU s where it compiles, in {loading:.1f} s where its code is on disk\n")
     names = ["numpy", "numba", "bm25s", *(["earlier"] if options.earlier else [])]
     columns = "".join(f"{name:>9}" for name in names)
     print(f"{'':21}{'documents':>10}{columns}   repaid: on disk   compiled")
+    measures = []
     for task in options.tasks:
         corpus = open_corpus(build_demo() if task == "ruleqa_demo" else build(task))
         searches = engines(corpus, options.k, options.earlier)
         for kind, texts in questions(corpus, options.queries).items():
-            seconds = cpu_seconds(searches, texts)
+            turns = cpu_seconds(searches, texts)
+            seconds = {name: sum(times) for name, times in turns.items()}
             check(searches, texts)
+            faster = [peer / own for peer, own in zip(turns["bm25s"], turns["numba"], strict=True)]
+            what = {"plain": "BM25, questions", "rule": "BM25, question + rule"}[kind]
+            measures.append(Measure(f"{what}, {task}", "x bm25s' rate", faster))
             rates = "".join(f"{len(texts) / seconds[name]:>9,.0f}" for name in names)
             saved = (seconds["numpy"] - seconds["numba"]) / len(texts)
             work = [f"{start / saved:,.0f}" if saved > 0 else "never" for start in (loading, compiling)]
             print(f"{task:15}{kind:6}{len(corpus):>10,}{rates}{work[0]:>18}{work[1]:>11}", flush=True)
+    write(options.json, measures, {**vars(options), "numba_starts": [compiling, loading], "turn": TURN})
 
 
 def start_seconds() -> tuple[float, float]:
@@ -145,9 +153,10 @@ def check(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequenc
             raise SystemExit(f"bm25s and numpy differ: {ranking} and {scores}")
 
 
-def cpu_seconds(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str]) -> dict[str, float]:
-    """CPU seconds of each engine over all texts, of which each searches ``TURN`` before the next one does."""
-    total, names = dict.fromkeys(searches, 0.0), list(searches)
+def cpu_seconds(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str]) -> dict[str, list[float]]:
+    """CPU seconds of each engine for every turn of ``TURN`` texts, which all engines search one after the other."""
+    turns: dict[str, list[float]] = {name: [] for name in searches}
+    names = list(searches)
     for prepare in searches.values():
         prepare(texts[:1])()  # compiles, and builds what is built once
     for turn, start in enumerate(range(0, len(texts), TURN)):
@@ -156,8 +165,8 @@ def cpu_seconds(searches: dict[str, Callable[[Sequence[str]], Search]], texts: S
             search = searches[name](texts[start : start + TURN])
             began = time.process_time()
             search()
-            total[name] += time.process_time() - began
-    return total
+            turns[name].append(time.process_time() - began)
+    return turns
 
 
 if __name__ == "__main__":

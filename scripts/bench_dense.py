@@ -14,10 +14,12 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from measures import Measure, ratios, write
 
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval import nearest
@@ -36,13 +38,14 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     corpus = open_corpus(build(options.task))
     rng = np.random.default_rng(0)
     texts = [corpus.texts[row] for row in rng.permutation(len(corpus))[: options.documents]]
     queries = _queries(corpus, rng, options.queries)
-    _encoding(options.model, texts)
-    _searching(options.model, texts, queries)
+    measures = [*_encoding(options.model, texts), *_searching(options.model, texts, queries)]
+    write(options.json, measures, vars(options))
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
@@ -52,7 +55,7 @@ def _queries(corpus: Corpus, rng: Any, n: int) -> list[str]:
     return [texts[i] for i in rng.permutation(len(texts))[:n]]
 
 
-def _encoding(model: str, texts: list[str]) -> None:
+def _encoding(model: str, texts: list[str]) -> list[Measure]:
     from sentence_transformers import SentenceTransformer
 
     tower = towers(model, None, None, Overrides())[1]
@@ -65,10 +68,10 @@ def _encoding(model: str, texts: list[str]) -> None:
     for name, encoder in encoders.items():
         cosines = (encoder.encode(texts) * reference).sum(1)
         print(f"minimum cosine of ours, {name}, with sentence-transformers: {cosines.min():.6f}")
-    _table("documents", engines, len(texts))
+    return _table("documents", engines, len(texts))
 
 
-def _searching(model: str, texts: list[str], queries: list[str]) -> None:
+def _searching(model: str, texts: list[str], queries: list[str]) -> list[Measure]:
     from sentence_transformers import SentenceTransformer
 
     tower, documents = towers(model, None, None, Overrides())
@@ -83,19 +86,22 @@ def _searching(model: str, texts: list[str], queries: list[str]) -> None:
     def ours() -> Any:
         return nearest.search(stored, candidates, encoder.encode(queries), K, exact=True)
 
-    _table("queries", {"sentence-transformers": theirs, "ours": ours}, len(queries))
+    return _table("queries", {"sentence-transformers": theirs, "ours": ours}, len(queries))
 
 
-def _table(unit: str, engines: dict[str, Callable[[], Any]], n: int) -> None:
-    best = dict.fromkeys(engines, float("inf"))
+def _table(unit: str, engines: dict[str, Callable[[], Any]], n: int) -> list[Measure]:
+    seconds: dict[str, list[float]] = {name: [] for name in engines}
     for _ in range(ROUNDS):
         for name, engine in engines.items():
             began = time.process_time()
             engine()
-            best[name] = min(best[name], time.process_time() - began)
-    peer = best["sentence-transformers"]
-    for name, seconds in best.items():
-        print(f"{unit:10}{name:24}{n / seconds:>8.0f} per CPU second   {peer / seconds:.2f} x sentence-transformers")
+            seconds[name].append(time.process_time() - began)
+    peer, measures = seconds["sentence-transformers"], []
+    for name, own in seconds.items():
+        rates = f"{n / min(own):>8.0f} per CPU second   {min(peer) / min(own):.2f} x sentence-transformers"
+        print(f"{unit:10}{name:24}{rates}")
+        measures.append(Measure(f"{unit} encoded, {name}", "x sentence-transformers' rate", ratios(peer, own)))
+    return [measure for measure in measures if "sentence" not in measure.name]
 
 
 if __name__ == "__main__":

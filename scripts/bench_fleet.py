@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from chat_server import ChatServer
+from measures import Measure, ratios, write
 
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
@@ -41,14 +42,14 @@ def main() -> None:
             f"ours, {SERVERS} servers": _ours(urls, prompts),
         }
         rates = _rates(engines, prompts)
-    results = {}
+    measures = []
     for name, own in rates.items():
-        ratios = sorted(a / b for a, b in zip(own, rates["lm_eval, 1 server"], strict=True))
-        results[name] = {"prompts_per_second": own, "ratio": [ratios[0], ratios[len(ratios) // 2], ratios[-1]]}
+        measure = Measure(f"prompts a second, {name}", "x lm_eval's rate", ratios(own, rates["lm_eval, 1 server"]))
+        low, middle, high = measure.spread
+        measures.append(measure)
         print(f"{name:18}{sorted(own)[len(own) // 2]:8.1f} prompts a second   of lm_eval's: "
-              f"min {ratios[0]:.2f}  median {ratios[len(ratios) // 2]:.2f}  max {ratios[-1]:.2f}")  # fmt: skip
-    if options.json:
-        options.json.write_text(json.dumps({"prompts": options.prompts, "results": results}, indent=1))
+              f"min {low:.2f}  median {middle:.2f}  max {high:.2f}")  # fmt: skip
+    write(options.json, measures, {"prompts": options.prompts, "rates": rates})
 
 
 def _answering() -> ChatServer:

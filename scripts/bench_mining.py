@@ -12,10 +12,8 @@ code, is not run here: it takes 30 to 40 minutes of CPU for lengths 1 to 3 on IC
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from measures import Measure, write
 
+from lm_eval_rag._build import corpus_of
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.rules.mining import mine_static, mine_temporal
 from lm_eval_rag.harness.rules.mining_paths import mine_length2
@@ -40,7 +40,7 @@ MINERS: dict[int, Callable[[pl.DataFrame, bool], pl.DataFrame]] = {
 def main() -> None:
     """Print one line per graph, kind and length."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--corpus", nargs="*", default=[], metavar="TASK", help="tasks whose newest corpus is mined")
+    parser.add_argument("--corpus", nargs="*", default=[], metavar="TASK", help="tasks whose corpus is mined")
     parser.add_argument("--facts", type=int, nargs="*", default=[100_000], help="sizes of synthetic graphs")
     parser.add_argument("--lengths", type=int, nargs="+", default=[1, 2, 3], choices=sorted(MINERS))
     parser.add_argument("--kinds", nargs="+", default=["temporal", "static"], choices=["temporal", "static"])
@@ -54,9 +54,18 @@ def main() -> None:
         for kind in options.kinds
         for length in options.lengths
     ]
-    if options.json:
-        machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
-        options.json.write_text(json.dumps({**machine, "results": rows}, indent=1))
+    measures = [Measure(f"rules of length {r['length']}, {r['about']}", "CPU s", r["seconds"]) for r in rows]
+    lengths = ", ".join(map(str, options.lengths))
+    measures += [Measure(f"rules of lengths {lengths}, {about}", "CPU s", total) for about, total in _totals(rows)]
+    peaks = [Measure(f"rules of length {r['length']}, {r['about']}", "GB", [r["peak_bytes"] / 1e9]) for r in rows]
+    write(options.json, [*measures, *peaks], {**vars(options), "results": rows})
+
+
+def _totals(rows: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
+    """For each graph and kind the seconds of all lengths together, by round."""
+    graphs = dict.fromkeys(row["about"] for row in rows)
+    of = {graph: [row["seconds"] for row in rows if row["about"] == graph] for graph in graphs}
+    return [(graph, [sum(each) for each in zip(*seconds, strict=True)]) for graph, seconds in of.items()]
 
 
 def _row(graph: Any, kind: str, length: int, measured: list[Any]) -> dict[str, Any]:
@@ -66,7 +75,8 @@ def _row(graph: Any, kind: str, length: int, measured: list[Any]) -> dict[str, A
     facts, rules = measured[0]["facts"], measured[0]["rules"]
     print(f"{graph!s:>10} {kind:8} {facts:>10,} facts, length {length}: {rules:>9,} rules  CPU s "
           f"min {low:.2f}  median {middle:.2f}  max {high:.2f}  peak {peak / 1e9:.2f} GB", flush=True)  # fmt: skip
-    about = {"graph": graph, "kind": kind, "length": length, "facts": facts, "rules": rules, "seconds": seconds}
+    name = f"{graph}, {kind}" if isinstance(graph, str) else f"{graph:,} synthetic facts, {kind}"
+    about = {"about": name, "length": length, "facts": facts, "rules": rules, "seconds": seconds}
     return {**about, "peak_bytes": peak}
 
 
@@ -86,8 +96,9 @@ def _measure(graph: str | int, temporal: bool, length: int) -> dict[str, Any]:
 
 
 def _corpus(task: str) -> pl.DataFrame:
-    newest = max((cache_dir() / task).glob("*/corpus.parquet"), key=lambda path: path.stat().st_mtime)
-    return pl.read_parquet(newest, columns=["subject", "relation", "object", "time"])
+    return pl.read_parquet(
+        cache_dir() / corpus_of(task) / "corpus.parquet", columns=["subject", "relation", "object", "time"]
+    )
 
 
 def synthetic(facts: int, seed: int = 0) -> pl.DataFrame:

@@ -29,6 +29,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from measures import Measure, ratios, write
+
 TRIVIAL = """
 task: one_question
 dataset_path: json
@@ -168,7 +170,7 @@ def raw(generator: Any, prompts: list[str]) -> tuple[float, list[str]]:
     return time.perf_counter() - began, answers
 
 
-def prompts_compared(limit: int, rounds: int) -> None:
+def prompts_compared(limit: int, rounds: int, path: Path | None) -> None:
     """Print the seconds of a run with a generator, and of lm_eval's hf model on its prompts."""
     from lm_eval_rag.harness.generators.lm import LMGenerator
     from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -189,6 +191,8 @@ def prompts_compared(limit: int, rounds: int) -> None:
     print(f"harness (rules, BM25, prompts, journal, generation)  {harness:7.2f} s")
     print(f"lm_eval's hf model on the same prompts               {plain:7.2f} s")
     print(f"ratio                                                {harness / plain:7.3f}")
+    share = [100 * (ratio - 1) for ratio in ratios(times["harness"], times["raw"])]
+    write(path, [Measure("harness over the raw generator", "% of its time", share)], {"limit": limit})
 
 
 def main() -> None:
@@ -198,6 +202,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tasks")
     parser.add_argument("--model", default="rule_vote")
+    parser.add_argument("--json", type=Path, help="of the second measure")
     parser.add_argument("--inside", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside is not None:
@@ -205,7 +210,7 @@ def main() -> None:
     elif options.tasks:
         whole_run(options.tasks, options.model, options.rounds)
     else:
-        prompts_compared(options.limit, options.rounds)
+        prompts_compared(options.limit, options.rounds, options.json)
 
 
 if __name__ == "__main__":

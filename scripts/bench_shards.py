@@ -11,9 +11,7 @@ to load them is not counted.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measures import Measure, ratios, write
 
 from lm_eval_rag.harness.retrieval.embeddings import stored_vectors
 from lm_eval_rag.harness.retrieval.exact_search import best_rows, memory
@@ -41,11 +40,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         vectors = _vectors(Path(folder), options.vectors, options.dimensions, options.store)
-        results = [_compare(vectors, queries, options) for queries in options.queries]
+        measures = [one for queries in options.queries for one in _compare(vectors, queries, options)]
         peak = _peak(Path(folder), options, max(options.queries))
-    about = {"machine": platform.processor() or platform.machine(), **vars(options), "json": str(options.json)}
-    if options.json:
-        options.json.write_text(json.dumps({"about": about, "results": results, "peak_bytes": peak}, indent=1))
+    size = f"search, {options.vectors:,} x {options.dimensions} {options.store}"
+    measures.append(Measure(f"{size}, peak", "GB", [peak / 1e9]))
+    write(options.json, measures, vars(options))
     bound = memory(max(options.queries), options.dimensions, K)
     print(f"peak memory beyond an idle process: {peak / 1e6:.0f} MB (stated for any corpus: {bound / 1e6:.0f} MB "
           f"and one shard)")  # fmt: skip
@@ -64,7 +63,7 @@ def _queries(count: int, dimensions: int) -> Any:
     return queries / np.linalg.norm(queries, axis=1, keepdims=True)
 
 
-def _compare(vectors: Any, count: int, options: argparse.Namespace) -> dict[str, Any]:
+def _compare(vectors: Any, count: int, options: argparse.Namespace) -> list[Measure]:
     queries = _queries(count, options.dimensions)
     engines: dict[str, Callable[[], Any]] = {
         "read": lambda: _read(vectors),
@@ -85,15 +84,15 @@ def _compare(vectors: Any, count: int, options: argparse.Namespace) -> dict[str,
             began = time.process_time()
             engine()
             seconds[name].append(time.process_time() - began)
-    result: dict[str, Any] = {"queries": count, "seconds": seconds}
-    for peer in ("faiss", "read"):
-        if peer in seconds:
-            ratios = sorted(a / b for a, b in zip(seconds["ours"], seconds[peer], strict=True))
-            low, middle, high = ratios[0], ratios[len(ratios) // 2], ratios[-1]
-            result[f"ours / {peer}"] = [low, middle, high]
-            print(f"{count:>6} queries  ours {np.median(seconds['ours']):8.3f} s  time of ours / {peer:5} "
-                  f"min {low:.2f}  median {middle:.2f}  max {high:.2f}")  # fmt: skip
-    return result
+    name = f"search, {options.vectors:,} x {options.dimensions} {options.store}, {count:,} queries"
+    peers = {"faiss": "x FAISS flat's time", "read": "x the time of reading the files"}
+    measures = [Measure(name, "CPU s", seconds["ours"])]
+    measures += [Measure(name, unit, ratios(seconds["ours"], seconds[p])) for p, unit in peers.items() if p in seconds]
+    for measure in measures[1:]:
+        low, middle, high = measure.spread
+        print(f"{count:>6} queries  ours {np.median(seconds['ours']):8.3f} s  {measure.unit:32} "
+              f"min {low:.2f}  median {middle:.2f}  max {high:.2f}", flush=True)  # fmt: skip
+    return measures
 
 
 def _read(vectors: Any) -> int:

@@ -26,6 +26,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from measures import Measure, ratios, write
+
 from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 from lm_eval_rag.harness.web.chunking import chunks
 from lm_eval_rag.harness.web.clean import clean
@@ -46,35 +48,41 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=default)
     parser.add_argument("--embed", action="store_true")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--speed", action="store_true", help="without answer recall")
     options = parser.parse_args()
     with bz2.open(options.file, "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     pages = [page for record in records for page in record["search_results"]]
     html = [clean(page["page_result"]) for page in pages if page["page_result"]]
     print(f"{len(records)} questions, {len(pages)} pages, {len(html)} not empty, {sum(map(len, html)):,} characters\n")
-    speed(html, options.rounds)
+    write(options.json, speed(html, options.rounds), {"pages": len(html)})
+    if options.speed:
+        return
     rankers: dict[str, Ranker] = {"BM25": bm25} | ({"MiniLM": _minilm()} if options.embed else {})
     for extractor in EXTRACTORS:
         answer_recall(records, extractor, rankers)
 
 
-def speed(html: list[str], rounds: int) -> None:
+def speed(html: list[str], rounds: int) -> list[Measure]:
     """Pages per second of every engine."""
     engines = dict(_engines())
-    best = dict.fromkeys(engines, float("inf"))
+    totals: dict[str, list[float]] = {name: [] for name in engines}
     slowest = dict.fromkeys(engines, 0.0)
     for number in range(rounds + 1):
         for name, engine in engines.items():
             times = [_seconds(engine, page) for page in html]
             if number:  # the first round includes imports
-                best[name] = min(best[name], sum(times))
+                totals[name].append(sum(times))
                 slowest[name] = max(slowest[name], *times)
-    for name, seconds in best.items():
-        ratio = best["trafilatura"] / seconds
+    for name, seconds in ((name, min(rounds)) for name, rounds in totals.items()):
+        ratio = min(totals["trafilatura"]) / seconds
         print(
             f"{name:28}{len(html) / seconds:8.1f} pages/CPU s{ratio:8.1f} x trafilatura"
             f"   slowest page {slowest[name]:.3f} s"
         )
+    peer = totals["trafilatura"]
+    return [Measure(f"web pages, {name}", "x trafilatura's rate", ratios(peer, totals[name])) for name in EXTRACTORS]
 
 
 def _engines() -> Iterator[tuple[str, Callable[[str], Any]]]:

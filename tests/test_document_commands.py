@@ -47,6 +47,7 @@ ELSEWHERE = {  # what a command holds -> which test runs it, or why none does
     r"ORG/NAME": "tests/harness/hub/test_documented_commands.py",
     r"lm-eval-rag demo": "tests/test_demo.py",
     r"my_adapter": "tests/test_adapters.py",
+    r"--engine ray": "tests/harness/plugin/test_on_ray.py",
     r"llama2_7b|gen_peft=adapter": "needs a GPU",
     r"lucene|\be5\b|e5_Flat|fullwiki|crag_task3|mirror|--tasks hotpotqa --model standard_rag$": "needs gigabytes",
 }

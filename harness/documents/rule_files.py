@@ -23,6 +23,7 @@ MIN_SUPPORT = 2
 LONGEST = 3  # body of a mined rule
 KEPT = 100  # longer rules for one head
 Fact = tuple[str, str, str, str | None]  # subject, relation, object, time
+Miner = Callable[..., Any]  # of facts (a polars table), temporal and min_support: a table of rules
 
 
 def read_rules(
@@ -65,10 +66,27 @@ def read_rules(
     return tuple(_rule(row) for row in rows)
 
 
-def mined(facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: int = 1) -> tuple[Rule, ...]:
+def read_facts(source: Any) -> list[Fact]:
+    """The facts of a table with subject, relation, object and optionally time.
+
+    Raises:
+        UserError: There is none, or a row is no fact.
+    """
+    facts = [_fact(row) for row in records(source, "facts")]
+    if not facts:
+        raise UserError(f"There are no facts in {str(source)[:80]!r}. Give rows with {', '.join(FACT)}.")
+    return facts
+
+
+def mined(
+    facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: int = 1, length2: Miner | None = None
+) -> tuple[Rule, ...]:
     """The rules of some facts (:mod:`lm_eval_rag.harness.rules.mining`), best first; temporal if every fact has a time.
 
     Longer rules come after those of length 1, at most ``KEPT`` for each head and length.
+
+    Args:
+        length2: What mines the rules of length 2; None for :mod:`lm_eval_rag.harness.rules.mining_paths`.
 
     Raises:
         UserError: No rule holds for so many facts.
@@ -81,7 +99,7 @@ def mined(facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: in
     dated = table["time"].null_count() == 0
     rules = mine_temporal(table) if dated else mine_static(table)
     kept = best_first(rules.filter(pl.col("support") >= min_support))
-    longer = [_longer(table, dated, min_support, length) for length in range(2, rule_length + 1)]
+    longer = [_longer(table, dated, min_support, length, length2) for length in range(2, rule_length + 1)]
     if not kept.height and not any(longer):
         raise UserError(
             f"{table.height} facts with {table['relation'].n_unique()} relations hold no rule with a support of "
@@ -92,13 +110,13 @@ def mined(facts: Iterable[Fact], min_support: int = MIN_SUPPORT, rule_length: in
     return (*short, *chain.from_iterable(longer))
 
 
-def _longer(facts: Any, dated: bool, min_support: int, length: int) -> list[Rule]:
+def _longer(facts: Any, dated: bool, min_support: int, length: int, length2: Miner | None) -> list[Rule]:
     """The best rules of length 2 or 3 for each head."""
     from lm_eval_rag.harness.rules.mining import best_first
     from lm_eval_rag.harness.rules.mining_paths import mine_length2
     from lm_eval_rag.harness.rules.mining_sampled import mine_length3
 
-    miners: dict[int, Callable[..., Any]] = {2: mine_length2, 3: mine_length3}
+    miners: dict[int, Miner] = {2: length2 or mine_length2, 3: mine_length3}
     rules = miners[length](facts, temporal=dated, min_support=min_support)
     kept = best_first(rules, "path").group_by("head", maintain_order=True).head(KEPT)
     names = ("head", "path", "support", "body_support", "confidence")

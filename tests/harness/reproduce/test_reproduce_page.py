@@ -188,6 +188,9 @@ def test_every_status_is_shown() -> None:
     assert "lm_eval run --model rule_vote --tasks ruleqa_i" in text
     for status in ("failed: why", "not run: needs a GPU why"):
         assert status in text and status in html
+    waiting = replace(page, lines=tuple(replace(one, status="not run") for one in page.lines if one.name in "bc"))
+    assert "partly: b, c.\n    lm-eval-rag reproduce t --only b c\n" in f"{render_text(waiting)}\n"
+    assert "partly: " not in text
 
 
 def test_a_trial_is_called_one() -> None:

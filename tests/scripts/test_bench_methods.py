@@ -1,0 +1,55 @@
+"""The table of methods: trivial answers, and the best setting of the same cost."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def bench() -> Any:
+    path = Path(__file__).parents[2] / "scripts" / "bench_methods.py"
+    spec = importlib.util.spec_from_file_location("bench_methods", path)
+    assert spec and spec.loader
+    module = sys.modules["bench_methods"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def doc(kind: str, answers: list[str], title: str) -> dict[str, Any]:
+    return {"doc": {"type": kind, "answers": answers, "_rag": {"passages": [{"text": f"{title}\nA text."}]}}}
+
+
+def row(bench: Any, name: str, calls: int, scores: list[float], samples: tuple[Any, ...] = ()) -> Any:
+    """One run whose questions took ``calls`` calls and one passage each."""
+    step = {"ask": "Generate", "prompt_tokens": 1, "finishes": ["stop"], "seconds": 0.5}
+    steps = [{"ask": "Retrieve", "found": 1}, *[step] * calls]
+    run = SimpleNamespace(scores={"em": {f"q{i}": value for i, value in enumerate(scores)}}, samples=samples)
+    return bench.Row(name, run, [{"steps": steps} for _ in scores], 1.0)
+
+
+def test_trivial_answers(bench: Any) -> None:
+    docs = (
+        doc("claim", ["SUPPORTS"], "Ada"),
+        doc("claim", ["SUPPORTS"], "Bob"),
+        doc("bridge", ["Ada Moss", "A. Moss"], "The Ada Moss"),
+        doc("bridge", ["Rome"], "Rome"),
+    )
+    lines = bench.trivial([row(bench, "a", 1, [0.0], docs)]).splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    shares = {name: float(share.split()[0]) for name, share in cells}
+    assert shares == {"best constant": 50.0, "best constant of the type": 75.0, "title of the first passage": 50.0}
+
+
+def test_a_method_is_compared_with_the_best_setting_that_costs_no_more(bench: Any) -> None:
+    cheap, good = row(bench, "k=1", 1, [1.0, 0.0, 0.0, 0.0]), row(bench, "k=9", 3, [1.0, 1.0, 1.0, 1.0])
+    text = bench.compared([row(bench, "method", 2, [1.0, 1.0, 0.0, 0.0])], [cheap, good], "em")
+    calls, tokens, passages = text.splitlines()[2].split(" | ")[1:]
+    assert calls.startswith("+25.0") and "(k=1)" in calls and "(k=1)" in tokens
+    assert passages.startswith("-50.0") and "(k=9)" in passages
+    assert bench.setting("2x5") == (2, 5)
