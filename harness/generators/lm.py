@@ -12,10 +12,10 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.extras import version
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut

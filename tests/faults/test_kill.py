@@ -48,7 +48,8 @@ def is_alive(process):
 def start():
     """Starts :func:`asking.ask` in a process of its own, quickly: a server that has imported everything forks."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["asking", "lm_eval.models.openai_completions", "bm25s", "pyarrow"])
+    modules = ["asking", "lm_eval.models.openai_completions", "bm25s", "pyarrow", "pandas", "pydantic"]
+    context.set_forkserver_preload(modules)  # pyarrow imports pandas late, which is half of a start
 
     def start(*arguments):
         process = context.Process(target=ask, args=[str(argument) for argument in arguments])
