@@ -31,7 +31,7 @@ DEMO = ("ruleqa_demo",)
 FT = "generator=tiny_rgft,retriever=static,retriever_adapter=rgft"
 SSFT = "generator=tiny_ssft,retriever_adapter=ssft,n_rules=0"
 STEPS = "generator=tiny_steps"
-OF_STEPS = ("standard_prompting", "standard_rag")
+OF_STEPS = ("standard_prompting", "standard_rag", "think_then_act", "iter_retgen")
 OF_CRAG = ("crag_llm_baseline", "crag_rag_baseline")
 NO_MODEL = {"rule_vote", "mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"}
 
