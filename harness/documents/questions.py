@@ -97,7 +97,9 @@ def _of_record(record: Record, id: str) -> Question:
     others = {name: value for name, value in record.fields.items() if name not in KNOWN}
     taken = [name for name in others if name in TAKEN or name.startswith("_")]
     if taken:
-        raise record.wrong(f"a column must not be named {taken[0]!r}, which has a meaning here. Rename it.")
+        raise record.wrong(
+            f"a column must not be named {taken[0]!r}, which has a meaning here. Rename it; gold answers stand in `answer` or `answers`."
+        )
     return Question(
         where=record.where,
         id=record.text("id", "_id") or id,

@@ -8,13 +8,14 @@ import re
 import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lm_eval_rag.cli import main
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.leaderboards.board.canaries import CANARIES, COPIED
+from lm_eval_rag.leaderboards.board.canaries import CANARIES, COMMON, COMMON_OF_KIND, COPIED, canary_predictions
 from lm_eval_rag.leaderboards.board.content import BEST_TRIVIAL
 from lm_eval_rag.leaderboards.board.copies import shares_alike
 from lm_eval_rag.leaderboards.board.curves import risk_coverage
@@ -197,7 +198,20 @@ def test_canaries_score_what_they_deserve(write, tmp_path):
     assert rows["empty answers"].scores["em"].mean == 0
     assert rows[COPIED].scores["em"].mean == 1 and "copied" in rows[COPIED].flags[0]
     assert all(row.standing is None for row in rows.values())
-    assert max(rows[name].scores["em"].mean for name in rows if name != COPIED) < 0.1
+    assert rows[COMMON].scores["em"].mean <= rows[COMMON_OF_KIND].scores["em"].mean < 0.5
+    assert max(rows[name].scores["em"].mean for name in rows if name not in (COPIED, COMMON_OF_KIND)) < 0.1
+
+
+def test_the_best_constant_of_a_kind_is_counted_by_type_or_relation_but_not_by_the_label_itself(key):
+    """Restated: for each relation the gold answer that is right most often, of first answers; ties by name."""
+    questions = list(key.questions.values())
+    for doc in questions[:20]:
+        golds = [one["answers"][0] for one in questions if one["relation"] == doc["relation"]]
+        expected = sorted(set(golds), key=lambda gold: (-golds.count(gold), gold))[0]
+        assert canary_predictions(key)[COMMON_OF_KIND][doc["id"]].answer == expected
+    labels = {str(i): {"answers": ["SUPPORTS" if i < 3 else "REFUTES"]} for i in range(5)}
+    labelled = SimpleNamespace(questions={id: {**doc, "type": doc["answers"][0]} for id, doc in labels.items()})
+    assert {one.answer for one in CANARIES[COMMON_OF_KIND](labelled).values()} == {"SUPPORTS"}
 
 
 def test_every_method_has_a_family():
