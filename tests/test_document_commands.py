@@ -140,7 +140,7 @@ def place(tmp_path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch, undescrib
     (method,) = METHOD.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     (tmp_path / "my.py").write_text(f"{method}\n{SYSTEM}")
     questions = "question,answer\nwhere was Ada Moss born?,Vale\nwhat does Ben Orr is a citizen of ?,Ree\n"
-    for folder in ("docs", "tasks/docs"):
+    for folder in ("docs", "my_docs", "tasks/docs"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "a.md").write_text("# Towns\n\nAda Moss was born in Vale. Ben Orr was born in Ree.\n")
     for file in ("questions.csv", "tasks/questions.csv"):

@@ -98,7 +98,8 @@ def _of_record(record: Record, id: str) -> Question:
     taken = [name for name in others if name in TAKEN or name.startswith("_")]
     if taken:
         raise record.wrong(
-            f"a column must not be named {taken[0]!r}, which has a meaning here. Rename it; gold answers stand in `answer` or `answers`."
+            f"a column must not be named {taken[0]!r}, which has a meaning here. Rename it; "
+            "gold answers stand in `answer` or `answers`."
         )
     return Question(
         where=record.where,
