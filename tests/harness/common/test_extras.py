@@ -93,7 +93,7 @@ def test_extras_within_extras_are_opened() -> None:
     names = {name: {each.name for each in requirements(name)} for name in DECLARED}
     assert names["faiss"] == {"faiss-cpu"} < names["dense"] < names["dev"]
     assert names["all"] == {"pyserini"}.union(
-        *(names[name] for name in set(DECLARED) - {"gpu", "vllm", "all", "dev", "docs"})
+        *(names[name] for name in set(DECLARED) - {"gpu", "ray", "vllm", "all", "dev", "docs"})
     )
     assert not any("lm-eval-rag" in one for one in names.values()) and requirements("nosuch") == []
 
