@@ -50,7 +50,7 @@ dist: $(READY)
 	$(BIN)/python scripts/check_tag.py "$(TAG)"
 	$(BIN)/python -m build
 
-bench: $(READY)  # ratios against named peers beside their goals, in fifteen minutes; docs/scale.md says what they mean
+bench: $(READY)  # ratios against named peers beside their goals, in about fifteen minutes; docs/scale.md says what they mean
 	$(BIN)/python scripts/bench.py --out bench
 
 bench-quick: $(READY)  # some of them, in two minutes

@@ -24,7 +24,10 @@ BOARD = ROOT / "leaderboards"
 ENTRIES, HISTORY = BOARD / "entries", BOARD / "history"
 TEAM = "lm-eval-rag"
 EMBEDDED = 3_700_000  # parameters of the embedded generators of RuleQA
-TRAINING = "Exercises of scripts/tiny with invented names; tiny_rgft and tiny_ssft also training parts of RuleQA sets."
+TRAINING = (
+    "Exercises of scripts/tiny and scripts/tiny_steps with invented names; "
+    "tiny_rgft and tiny_ssft also training parts of RuleQA sets."
+)
 DISJOINT = "None: exercises and demo have invented worlds, and training parts of RuleQA none of its pairs."
 SETS = ("ruleqa_i", "ruleqa_y", "ruleqa_w", "ruleqa_f", "ruleqa_n")
 DEMO = ("ruleqa_demo",)

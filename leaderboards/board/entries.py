@@ -68,7 +68,7 @@ class Entry:
         path: Its folder.
         digest: Hash of its files.
         tier: ``re-scored`` or ``re-run`` (:mod:`lm_eval_rag.leaderboards.submissions.tiers`).
-        cleared: A maintainer's record that its flags keep it from no rank.
+        cleared: A maintainer's record by which it is ranked in spite of its flags.
     """
 
     slug: str

@@ -28,7 +28,7 @@ class Clearance(Form):
         entry: Hash of the entry's files.
         by: Who looked at it.
         date: Day of the record, such as ``2026-11-22``.
-        reason: Why its flags keep it from no rank.
+        reason: Why it is ranked in spite of its flags.
     """
 
     entry: Hash

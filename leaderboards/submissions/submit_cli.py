@@ -79,7 +79,10 @@ def verify_main(argv: Sequence[str]) -> int:
     options = _verify_parser().parse_args(argv)
     of_maintainer = bool(options.rerun) or options.clear is not None
     if of_maintainer != bool(options.by) or (options.pull_request and (of_maintainer or options.judge)):
-        raise UserError("--rerun and --clear need --by NAME; a pull request is neither run, judged nor cleared.")
+        raise UserError(
+            "--rerun and --clear need --by NAME, and --by one of them. "
+            "With --pull-request, leave out --rerun, --judge and --clear."
+        )
     try:
         verdict = (_recorded if of_maintainer else _verdict)(options)
     except RefusedError as error:
@@ -166,7 +169,7 @@ def _verify_parser() -> argparse.ArgumentParser:
     of = parser.add_argument_group("of a board's maintainer")
     runs = "runs of the same system: records in reruns.json beside PATH that their scores are those of PATH"
     of.add_argument("--rerun", nargs="+", type=Path, metavar="RUN", help=runs)
-    clear = "records in cleared.json beside PATH that its flags keep it from no rank, and why"
+    clear = "records in cleared.json beside PATH that it is ranked in spite of its flags, and why"
     of.add_argument("--clear", metavar="REASON", help=clear)
     of.add_argument("--by", metavar="NAME", help="of --rerun and --clear: who ran it, or looked at it")
     of.add_argument("--judge", action="store_true", help="ask the board's judge (judge.json beside PATH) for Acc-LM")
