@@ -14,6 +14,7 @@ from lm_eval_rag.harness.plugin.arguments import OURS
 from lm_eval_rag.harness.plugin.chosen_methods import Chosen, Find, Methods, chosen_methods
 from lm_eval_rag.harness.plugin.model import RagLM
 from lm_eval_rag.harness.plugin.own_data import OwnData
+from lm_eval_rag.harness.report.trivial_baselines import TRIVIAL_BASELINES
 
 log = logging.getLogger(__name__)
 WITHOUT_RETRIEVER = ("standard_prompting", "tree_of_thoughts", "crag_llm_baseline", "crag_kg_baseline")
@@ -79,10 +80,6 @@ def planned_runs(
     return list(runs.values())
 
 
-# trivial baselines, which answer from facts
-COPIERS = ("mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote")
-
-
 def check_answerable(name: str, method: Callable[..., Any], data: OwnData) -> None:
     """Raise a UserError if a method needs facts or rules that there are not; warn if it only loses by that."""
     rules = len(data.corpus.rules())
@@ -93,7 +90,7 @@ def check_answerable(name: str, method: Callable[..., Any], data: OwnData) -> No
             "Give documents with the columns subject, relation and object, and --rules mine (or a file of rules); or "
             "leave rule_vote out."
         )
-    if name in COPIERS and not data.facts:
+    if name in TRIVIAL_BASELINES and not data.facts:
         raise UserError(
             f"{name} cannot answer over these documents: it copies from facts, and no passage states one. Give "
             f"documents with the columns subject, relation and object; or leave {name} out."

@@ -15,6 +15,7 @@ from lm_eval_rag.harness.report.report_parts import Comparison, TaskReport
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.run_report import ReportOptions, run_report
 from lm_eval_rag.harness.report.stats import Difference, holm, paired
+from lm_eval_rag.harness.report.trivial_baselines import trivial_first
 from lm_eval_rag.harness.scoring import METRICS
 
 SLICES = (  # keys of our tasks' documents that define slices; a task of the user's may have others
@@ -44,7 +45,7 @@ def build(
     clustered: bool = True,
     apart: bool = False,
 ) -> list[TaskReport]:
-    """One report per task, in the order of the runs.
+    """One report per task, in the order of the runs; the runs of trivial baselines come first.
 
     Args:
         by: Key that defines the slices.
@@ -75,7 +76,7 @@ def build(
         if metric not in known:
             raise unknown("metric", metric, known)
     tasks: dict[tuple[str, str], list[TaskRun]] = {}
-    for run in runs:
+    for run in trivial_first(runs):
         tasks.setdefault((run.task, run.version if apart else ""), []).append(run)
     rows = tuple(published)
     options = ReportOptions(by, seed, against, tuple(metrics), weights, clustered)

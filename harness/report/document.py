@@ -16,6 +16,7 @@ from lm_eval_rag.harness.report.plots import PlotData, plots_of
 from lm_eval_rag.harness.report.report_parts import ALPHA, TaskReport
 from lm_eval_rag.harness.report.report_tables import grids_of, missing_of, title_of
 from lm_eval_rag.harness.report.stats import DRAWS
+from lm_eval_rag.harness.report.trivial_baselines import trivial_lines, without_trivial
 from lm_eval_rag.harness.report.verdict_lines import verdict_lines
 
 CLUSTERED_HOW = (
@@ -55,22 +56,30 @@ class Document:
     seed: int = 0
 
 
-def document(reports: Sequence[TaskReport], seed: int = 0, extra: Iterable[Grid] = ()) -> Document:
-    """The report of all tasks; ``extra`` tables, such as the classes of wrong answers, stand in the last section."""
+def document(reports: Sequence[TaskReport], seed: int = 0, extra: Iterable[Grid] = (), where: str = "") -> Document:
+    """The report of all tasks.
+
+    Args:
+        seed: Seed of the bootstrap.
+        extra: Further tables, such as the classes of wrong answers, for the last section.
+        where: Which questions of the tasks it is about, such as ``slice=rule_required``; "" for all.
+    """
+    only = f" where {where}" if where else ""
     sections = [
         Section(
-            title_of(report),
-            tuple(verdict_lines(report)),
+            title_of(report) + only,
+            (*verdict_lines(report), *trivial_lines(report)),
             tuple(plots_of(report)),
             tuple(grids_of(report)),
-            tuple(missing_of(report)),
+            (*missing_of(report), *without_trivial(report)),
         )
         for report in reports
     ]
     if more := tuple(extra):
         sections.append(Section("Wrong answers", (), (), more))
-    title = "Report: " + ", ".join(report.task for report in reports)
-    return Document(title, tuple(_facts(reports)), tuple(sections), tuple(_notes(reports)), tuple(reports), seed)
+    title = "Report: " + ", ".join(report.task for report in reports) + only
+    facts = (*((("Questions", where),) if where else ()), *_facts(reports))
+    return Document(title, facts, tuple(sections), tuple(_notes(reports)), tuple(reports), seed)
 
 
 def _facts(reports: Sequence[TaskReport]) -> Iterable[tuple[str, str]]:

@@ -11,6 +11,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.abstention_scores import read_weights
 from lm_eval_rag.harness.report.content import SLICES, build
 from lm_eval_rag.harness.report.document import document
+from lm_eval_rag.harness.report.filtering import only_where
 from lm_eval_rag.harness.report.formats import FORMATS, format_of, write
 from lm_eval_rag.harness.report.grid import Grid
 from lm_eval_rag.harness.report.plot_files import write_plots
@@ -42,6 +43,7 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
         rows = read_published(published) if published is not None else ()
         weights = read_weights(options.weights) if options.weights else None
         runs = read_runs(options.run)
+        runs = only_where(runs, options.where) if options.where else runs
         reports = build(
             runs,
             options.by,
@@ -53,7 +55,7 @@ def report_main(argv: Sequence[str], published: Path | None = None) -> int:
             clustered=not options.unclustered,
             apart=options.apart,
         )
-        whole = document(reports, options.seed, _errors(runs) if options.errors else ())
+        whole = document(reports, options.seed, _errors(runs) if options.errors else (), options.where)
         if options.json is not None:
             write(FORMATS["json"](whole), options.json, "--json")
         for path, name in zip(options.out, formats, strict=True):
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the whole report to FILE, as JSON")
     by_help = f"key of the slices: {', '.join(SLICES)}, or a column of your questions (default: slice)"
     parser.add_argument("--by", metavar="KEY", default="slice", help=by_help)
+    where_help = "only the questions with this value of a column, such as slice=rule_required"
+    parser.add_argument("--where", metavar="KEY=VALUE", default="", help=where_help)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--against", metavar="RUN", help="compare with this run only (default: all pairs)")
     parser.add_argument("--metrics", help="only these metrics, in this order, such as em,recall@10 (default: all)")

@@ -56,6 +56,7 @@ class RunReport:
         method: What the runs of one such curve have in common.
         date: When it was run, or "".
         versions: Package -> version in that run.
+        trivial: Whether it is a trivial baseline (:data:`~.trivial_baselines.TRIVIAL_BASELINES`).
     """
 
     run: str
@@ -74,6 +75,7 @@ class RunReport:
     method: str = ""
     date: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    trivial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

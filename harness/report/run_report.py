@@ -12,6 +12,7 @@ from lm_eval_rag.harness.report.clusters import Clusters
 from lm_eval_rag.harness.report.report_parts import Cost, RunReport
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Interval, interval, percentile
+from lm_eval_rag.harness.report.trivial_baselines import TRIVIAL_BASELINES
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.verdict import read_verdict
 
@@ -89,6 +90,7 @@ def run_report(
         method=_method(run),
         date=run.date,
         versions=run.versions,
+        trivial=run.model in TRIVIAL_BASELINES,
     )
 
 

@@ -201,10 +201,10 @@ def gains_of(
 
 
 def in_order(rows: Sequence[Row], metric: str) -> list[Row]:
-    """Ranked rows and those in grey by score, so that readers see who beats what; then rows that wait or are apart."""
+    """Trivial baselines; ranked rows and canaries by score; then rows that wait or are apart."""
 
     def place(row: Row) -> tuple[int, float, str]:
-        part = 2 if row.kind == "own corpus" else 1 if row.flags else 0
+        part = 0 if row.kind == "trivial" else 3 if row.kind == "own corpus" else 2 if row.flags else 1
         mean = row.scores[metric].mean if metric in row.scores else float("-inf")
         return part, -mean if METRICS[metric].higher_is_better else mean, row.name
 

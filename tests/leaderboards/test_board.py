@@ -170,7 +170,7 @@ def test_trivial_baselines_are_grey_and_what_others_are_compared_with(write, tmp
     assert rows["Look-up"].kind == "trivial" and rows["Look-up"].standing is None
     assert rows["Better"].standing.rank == 1
     assert rows["Better"].gains[BEST_TRIVIAL].interval.mean == pytest.approx(0.4)
-    assert [row.name for row in task.rows][:2] == ["Better", "Look-up"]
+    assert [row.name for row in task.rows][:2] == ["Look-up", "Better"], "first, whatever they score"
 
 
 def test_self_reported_scores_are_apart_and_never_ranked(write, tmp_path, tmp_path_factory):
