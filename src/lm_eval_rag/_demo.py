@@ -1,4 +1,4 @@
-"""``lm-eval-rag demo``: two trivial baselines and four methods on the embedded benchmark, a table and a page to read."""
+"""``lm-eval-rag demo``: two trivial baselines and four methods on the embedded benchmark, a table and a page."""
 
 from __future__ import annotations
 
