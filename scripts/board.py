@@ -34,8 +34,19 @@ DEMO = ("ruleqa_demo",)
 FT = "generator=tiny_rgft,retriever=static,retriever_adapter=rgft"
 SSFT = "generator=tiny_ssft,retriever_adapter=ssft,n_rules=0"
 STEPS = "generator=tiny_steps"
-OF_STEPS = ("standard_prompting", "standard_rag", "think_then_act", "iter_retgen")
+OF_STEPS = ("standard_prompting", "standard_rag", "think_then_act", "iter_retgen", "ircot")
 OF_CRAG = ("crag_llm_baseline", "crag_rag_baseline")
+LADDER = {  # rows of the table crag_table2, whose first is crag_rag_baseline
+    "chunks": "+ chunk extraction",
+    "prompt": "+ prompt refinement",
+    "attributes": "+ attribute predictor",
+    "tables": "+ table extractor",
+    "calculator": "+ calculator",
+    "reasoning": "+ reasoning",
+    "premise": "+ false premise",
+    "knowledge": "+ knowledge extractor",
+    "graph": "+ knowledge graph, final system",
+}
 NO_MODEL = {"rule_vote", "mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"}
 
 
@@ -50,28 +61,37 @@ class Row:
     arguments: str = ""
     parameters: int | None = EMBEDDED
     contamination: str | None = DISJOINT
+    of_table: str = ""  # the row of crag_table2 that it is, whose rows share their calls
 
 
 OF_RULEQA = (
     Row("standard-rag-tiny", "Standard RAG, embedded", "standard_rag"),
+    Row("standard-prompting-tiny", "Standard prompting, embedded", "standard_prompting"),
+    # as many tokens a question as rulerag_ft reads, with its generator and retriever
+    Row("standard-rag-tiny-rgft-k12", "Standard RAG, tiny_rgft, 12 passages", "standard_rag", arguments=f"{FT},k=12"),
     Row("rulerag-icl-tiny", "RuleRAG-ICL, embedded", "rulerag_icl"),
     Row("rulerag-ft-tiny", "RuleRAG-FT, embedded", "rulerag_ft"),
+    Row("rulerag-ft-extractive-tiny", "RuleRAG-FT, answers copied from documents, embedded", "rulerag_ft_extractive"),
     Row("rulerag-ssft-tiny", "RuleRAG-FT without rules (SSFT), embedded", "rulerag_ft", arguments=SSFT),
     Row("rule-vote", "Rule vote, BM25", "rule_vote", parameters=None),
+    # as many documents as copy_vote reads: two of each of up to five rules
+    Row("rule-vote-k2", "Rule vote, BM25, at most ten documents", "rule_vote", arguments="k=2", parameters=None),
     Row("mode-of-relation", "Mode of the relation", "mode_of_relation", parameters=None),
     Row("mode-of-subject", "Mode of the subject", "mode_of_subject", parameters=None),
     Row("last-object", "Last object", "last_object", parameters=None),
     Row("link-vote", "Link vote", "link_vote", parameters=None),
     Row("copy-vote", "Copy vote, BM25", "copy_vote", parameters=None),
 )
+OF_LADDER = tuple(
+    Row(f"crag-hybrid-{name}", f"crag_hybrid {said}, embedded", "crag_hybrid", ("crag_demo",), of_table=f"tiny-{name}")
+    for name, said in LADDER.items()
+)
 ROWS = (
     *OF_RULEQA,  # on ruleqa_demo, which needs no download
     *(replace(one, folder=f"{one.folder}-ruleqa", name=f"{one.name}, five sets", tasks=SETS) for one in OF_RULEQA),
-    Row("standard-prompting-tiny", "Standard prompting, embedded", "standard_prompting"),
-    # as many tokens a question as rulerag_ft reads, with its generator and retriever
-    Row("standard-rag-tiny-rgft-k12", "Standard RAG, tiny_rgft, 12 passages", "standard_rag", arguments=f"{FT},k=12"),
     *(Row(f"{one}_steps".replace("_", "-"), f"{one}, tiny_steps", one, ("reasoning_demo",), STEPS) for one in OF_STEPS),
     *(Row(one.replace("_", "-"), f"{one}, embedded", one, ("crag_demo",)) for one in OF_CRAG),
+    *OF_LADDER,
 )
 
 
@@ -92,7 +112,7 @@ def main() -> None:
         if options.anew:
             shutil.rmtree(ENTRIES / row.folder, ignore_errors=True)
         if not (ENTRIES / row.folder).is_dir():
-            make(row, options.runs / row.folder)
+            make(row, of_ladder(row, options.runs) if row.of_table else of_tasks(row, options.runs / row.folder))
     run("lm-eval-rag", "board", "build", str(ENTRIES), "--out", str(options.out), "--history", str(HISTORY))
 
 
@@ -109,8 +129,8 @@ def asked(methods: str, tasks: str, parameters: int | None) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def make(row: Row, folder: Path) -> None:
-    """Run one method, a task at a time, and pack what it predicted."""
+def of_tasks(row: Row, folder: Path) -> list[Path]:
+    """Run one method, a task at a time; returns the folders of the runs."""
     for task in row.tasks:
         place = folder / task
         if not list(place.rglob("results_*.json")):
@@ -119,11 +139,23 @@ def make(row: Row, folder: Path) -> None:
                 *("lm_eval", "--tasks", task, "--model", row.model, *arguments),
                 *("--output_path", str(place), "--log_samples"),
             )
+    return [folder / task for task in row.tasks]
+
+
+def of_ladder(row: Row, folder: Path) -> list[Path]:
+    """Run all rows of the ladder, which reuse each other's calls; returns the folder of one."""
+    out = folder / "crag_table2"
+    run("lm-eval-rag", "reproduce", "crag_table2", "--only", "tiny-*", "--out", str(out))
+    return [out / "runs" / row.of_table]
+
+
+def make(row: Row, runs: list[Path]) -> None:
+    """Pack what one method predicted."""
     size = ["--parameters", str(row.parameters)] if row.parameters is not None else []
     trained = ["--training-data", TRAINING] if row.parameters == EMBEDDED else []
     known = ["--contamination", row.contamination] if row.contamination else []
     run(
-        *("lm-eval-rag", "submit", *(str(folder / task) for task in row.tasks), "--name", row.name, "--team", TEAM),
+        *("lm-eval-rag", "submit", *map(str, runs), "--name", row.name, "--team", TEAM),
         *size, *trained, *known, "--out", str(ENTRIES / row.folder),
     )  # fmt: skip
 
