@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.data.folders import CARD as CARD_FILE
 from lm_eval_rag.harness.data.folders import content_folder
 from lm_eval_rag.harness.rules.mining import best_first, mine_temporal
-from lm_eval_rag.tasks.ruleqa.queries import with_popularity, with_slices
 from lm_eval_rag.tasks.ruleqa_demo.world import DemoQuestion, World, make_world
+
+if TYPE_CHECKING:
+    import polars as pl  # takes half a second, and a set that is built already needs none
 
 VERSION = 1  # increase it when the built data change; it is part of the folder's hash
 MIN_SUPPORT = 5
@@ -57,6 +57,10 @@ def build(seed: int = 0) -> str:
 
 def tables(world: World) -> dict[str, pl.DataFrame]:
     """All tables of the corpus folder by file stem."""
+    import polars as pl
+
+    from lm_eval_rag.tasks.ruleqa.queries import with_popularity, with_slices
+
     facts = pl.DataFrame([asdict(fact) | {"text": fact.text} for fact in world.documents])
     documents = facts.with_columns(_ids("d", facts.height)).select(
         "id", "text", "subject", "relation", "object", "time"
@@ -75,12 +79,16 @@ def tables(world: World) -> dict[str, pl.DataFrame]:
 
 
 def _question_table(questions: Sequence[DemoQuestion], prefix: str) -> pl.DataFrame:
+    import polars as pl
+
     rows = pl.DataFrame([asdict(question) | {"text": question.text} for question in questions])
     rows = rows.with_columns(_ids(prefix, rows.height), pl.col("answers").cast(pl.List(pl.String)))
     return rows.select("id", "text", "subject", "relation", "time", "answers")
 
 
 def _ids(prefix: str, n: int) -> pl.Expr:
+    import polars as pl
+
     return (pl.lit(prefix) + pl.int_range(n).cast(pl.String).str.zfill(len(str(n - 1)))).alias("id")
 
 
