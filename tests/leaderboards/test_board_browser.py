@@ -64,6 +64,8 @@ def visit(browser, site):
         page.on("console", lambda one: problems.append(one.text) if one.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto((site / file).as_uri() + address)
+        if file == "index.html":  # its table is drawn after the page is there
+            page.wait_for_function("document.getElementById('about').textContent !== ''")
         return page
 
     yield visit
@@ -78,7 +80,7 @@ def names(page):
 
 def test_sort_and_filter_and_links_that_keep_them(visit):
     page = visit()
-    assert names(page)[0] == "Best" and page.title() == "RAG leaderboard"
+    assert names(page)[:2] == ["Look-up trivial baseline", "Best"] and page.title() == "RAG leaderboard"
     page.get_by_role("button", name="tokens").click()
     assert [name for name in names(page) if name in ("Best", "Near", LONG)] == ["Near", "Best", LONG]
     page.get_by_role("button", name="tokens").click()
