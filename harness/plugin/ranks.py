@@ -7,6 +7,7 @@ accelerate are needed, which such a launch brings.
 
 from __future__ import annotations
 
+import atexit
 import os
 from datetime import timedelta
 from typing import Any, Protocol
@@ -94,6 +95,7 @@ class Launched:
         if state.num_processes == 1:  # accelerate knows of no device for these processes, and was not told to use CPUs
             PartialState._reset_state()
             state = PartialState(cpu=True, timeout=PATIENCE)
+        atexit.register(state.destroy_process_group)  # threads of gloo that still run at the exit may abort the process
         self._state = state
         self.rank: int = self._state.process_index
         self.world_size: int = self._state.num_processes

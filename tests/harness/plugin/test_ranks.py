@@ -18,9 +18,16 @@ from lm_eval_rag.harness.plugin.ranks import Alone, ranks
 from lm_eval_rag.harness.plugin.unscored import listening
 
 LM_EVAL = """
+import atexit
+import torch.distributed
 import lm_eval_rag._autoload as autoload; autoload.install()
 from lm_eval.__main__ import cli_evaluate
+
+def last():
+    print("still in the process group:", torch.distributed.is_initialized())
+
 if __name__ == "__main__":
+    atexit.register(last)
     cli_evaluate()
 """
 
@@ -108,6 +115,7 @@ def test_two_launched_processes_score_as_one(tmp_path, undescribed):
         capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("still in the process group: False") == 2  # its threads may abort a process that exits
     (file,) = (tmp_path / "two").rglob("results_*.json")
     two = json.loads(file.read_text())
     (file,) = (tmp_path / "two").rglob("samples_*.jsonl")
