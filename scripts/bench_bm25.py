@@ -4,8 +4,10 @@
 
 ``numpy`` and ``numba`` are the two searches of ``retriever=bm25``, which must give equal rows and scores. ``bm25s`` is
 what it does by itself, in float32, with ties in no order; its scores are compared. ``--earlier FILE`` adds an earlier
-``bm25.py``. Each answers the same questions, plain and with a rule (``rule``), bm25s with the tokens made beforehand.
-The engines take turns, and each question is asked once. All use one thread. ``repaid`` is the number of queries after
+``bm25.py``. Each answers the same questions, plain and with a rule (``rule``), in the order and the batches in which
+``rule_guided`` asks for them in a run; bm25s gets tokens made beforehand. The engines take turns of one batch
+(``--batch``, by default the most questions that a run has in flight), and each question is asked once. All use one
+thread. ``repaid`` is the number of queries after
 which numba has saved the seconds that it takes to start.
 """
 
@@ -28,6 +30,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from measures import Measure, write
 
+from lm_eval_rag.harness.core.driver import WINDOW
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.retrieval import bm25
 from lm_eval_rag.harness.retrieval.bm25 import BM25
@@ -35,7 +38,6 @@ from lm_eval_rag.harness.rules.bank import RuleBank
 from lm_eval_rag.tasks.ruleqa.build import build
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
 
-TURN = 25  # queries
 START = """
 import time
 from lm_eval_rag.harness.core.types import Passage
@@ -52,7 +54,8 @@ def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tasks", nargs="+")
-    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--queries", type=int, default=768)
+    parser.add_argument("--batch", type=int, default=WINDOW)
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--earlier", type=Path, metavar="FILE")
     parser.add_argument("--json", type=Path)
@@ -66,8 +69,8 @@ def main() -> None:
     for task in options.tasks:
         corpus = open_corpus(build_demo() if task == "ruleqa_demo" else build(task))
         searches = engines(corpus, options.k, options.earlier)
-        for kind, texts in questions(corpus, options.queries).items():
-            turns = cpu_seconds(searches, texts)
+        for kind, texts in questions(corpus, options.queries, options.batch).items():
+            turns = cpu_seconds(searches, texts, options.batch)
             seconds = {name: sum(times) for name, times in turns.items()}
             check(searches, texts)
             faster = [peer / own for peer, own in zip(turns["bm25s"], turns["numba"], strict=True)]
@@ -77,7 +80,7 @@ def main() -> None:
             saved = (seconds["numpy"] - seconds["numba"]) / len(texts)
             work = [f"{start / saved:,.0f}" if saved > 0 else "never" for start in (loading, compiling)]
             print(f"{task:15}{kind:6}{len(corpus):>10,}{rates}{work[0]:>18}{work[1]:>11}", flush=True)
-    write(options.json, measures, {**vars(options), "numba_starts": [compiling, loading], "turn": TURN})
+    write(options.json, measures, {**vars(options), "numba_starts": [compiling, loading]})
 
 
 def start_seconds() -> tuple[float, float]:
@@ -88,14 +91,15 @@ def start_seconds() -> tuple[float, float]:
     return float(runs[0]), float(runs[1])
 
 
-def questions(corpus: Corpus, n: int) -> dict[str, list[str]]:
-    """Questions of the set, and questions with one rule."""
+def questions(corpus: Corpus, n: int, batch: int) -> dict[str, list[str]]:
+    """Questions of the set, and, for one batch of them after the other, those with a first, a second, a third rule."""
     assert corpus.folder is not None
-    bank, draw = RuleBank(corpus), np.random.default_rng(0)
     texts = pq.read_table(corpus.folder / "queries.parquet").column("text").to_pylist()
-    plain = [texts[i] for i in draw.permutation(len(texts))]
-    guided = [f"{text} {rule.text}" for text in plain for rule in bank.match(text, 3)]
-    return {"plain": plain[:n], "rule": [guided[i] for i in draw.permutation(len(guided))[:n]]}
+    bank, guided = RuleBank(corpus), list[str]()
+    for start in range(0, len(texts), batch):
+        ruled = [(text, bank.match(text, 3)) for text in texts[start : start + batch]]
+        guided += [f"{text} {rules[i].text}" for i in range(3) for text, rules in ruled if i < len(rules)]
+    return {"plain": texts[:n], "rule": guided[:n]}
 
 
 def engines(corpus: Corpus, k: int, earlier: Path | None) -> dict[str, Callable[[Sequence[str]], Search]]:
@@ -153,16 +157,18 @@ def check(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequenc
             raise SystemExit(f"bm25s and numpy differ: {ranking} and {scores}")
 
 
-def cpu_seconds(searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str]) -> dict[str, list[float]]:
-    """CPU seconds of each engine for every turn of ``TURN`` texts, which all engines search one after the other."""
+def cpu_seconds(
+    searches: dict[str, Callable[[Sequence[str]], Search]], texts: Sequence[str], batch: int
+) -> dict[str, list[float]]:
+    """CPU seconds of each engine for every batch of texts, which all engines search one after the other."""
     turns: dict[str, list[float]] = {name: [] for name in searches}
     names = list(searches)
     for prepare in searches.values():
         prepare(texts[:1])()  # compiles, and builds what is built once
-    for turn, start in enumerate(range(0, len(texts), TURN)):
+    for turn, start in enumerate(range(0, len(texts), batch)):
         first = turn % len(names)  # the first finds the index in no cache of the processor
         for name in names[first:] + names[:first]:
-            search = searches[name](texts[start : start + TURN])
+            search = searches[name](texts[start : start + batch])
             began = time.process_time()
             search()
             turns[name].append(time.process_time() - began)

@@ -4,8 +4,8 @@
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
 
 A token that stands twice in the query counts twice. bm25s computes the scores of all (token, document) pairs once, when
-the index is built. A long run is searched by numba, if it is installed (extra ``fast``); other runs by numpy. Both give
-the same results, float by float.
+the index is built. A long run is searched by numba, if it is installed (extra ``fast``), which computes once what
+queries with one rule have in common; other runs by numpy. Both give the same results, float by float.
 """
 
 from __future__ import annotations

@@ -9,16 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
+from typing import Any
 
 import numpy as np
 
 from lm_eval_rag.harness.retrieval import bm25_kernel
 from lm_eval_rag.harness.retrieval.bm25_index import Index
 from lm_eval_rag.harness.retrieval.bm25_pruned import Ranking
+from lm_eval_rag.harness.retrieval.bm25_shared import shared_tokens
 
 log = logging.getLogger(__name__)
-PARTS = ("search_one", "add", "keep", "complete", "place_of", "lowest_score", "best")
+PARTS = (
+    "search_one", "add", "keep", "complete", "place_of", "lowest_score", "best", "best_of_common", "insert",
+)  # fmt: skip
+LISTED = 100  # rows that are listed for common tokens, beside 2 k, since some are candidates (it changes speed alone)
 WIDE = 1000  # the most documents of a query: the compiled search keeps its best by insertion
 
 
@@ -46,18 +51,25 @@ class CompiledSearch:
     def search(self, queries: Sequence[Sequence[int]], k: int) -> list[Ranking]:
         """The ``k`` best documents of each query, best first, ties by row."""
         index, k = self._index, min(k, self._documents)
-        rarest_first = [sorted(query, key=self._sizes.__getitem__) for query in queries]
-        tokens = np.array([number for query in rarest_first for number in query], np.int64)
-        begins = np.array([0, *accumulate(map(len, queries))], np.int64)
-        totals, candidates = np.zeros(self._documents), np.empty(self._documents, np.int32)
+        groups = shared_tokens(queries)
+        order = [i for group in groups for i in group.queries]
+        first = np.array([0, *accumulate(len(group.queries) for group in groups)], np.int64)
+        common = _lists([group.common for group in groups])
+        others = _lists([sorted(other, key=self._sizes.__getitem__) for group in groups for other in group.others])
         rows, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
         counts = np.empty(len(queries), np.int64)
         postings = (index.starts, index.rows, index.weights, index.highest)
-        self._search(postings, tokens, begins, totals, candidates, rows, scores, counts)
-        return [
-            list(zip(of_query[:n], best[:n], strict=True))
-            for of_query, best, n in zip(rows.tolist(), scores.tolist(), counts.tolist(), strict=True)
-        ]
+        self._search(postings, self._documents, (first, *common), others, 2 * k + LISTED, rows, scores, counts)
+        rankings: list[Ranking] = [[]] * len(queries)
+        for i, of_query, best, n in zip(order, rows.tolist(), scores.tolist(), counts.tolist(), strict=True):
+            rankings[i] = list(zip(of_query[:n], best[:n], strict=True))
+        return rankings
+
+
+def _lists(lists: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Lists of numbers as one array, and where each begins."""
+    numbers = np.fromiter(chain.from_iterable(lists), np.int64)
+    return numbers, np.array([0, *accumulate(map(len, lists))], np.int64)
 
 
 @cache

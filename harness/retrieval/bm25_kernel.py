@@ -1,12 +1,15 @@
 """BM25's search in plain loops, for numba: exact, with pruning (MaxScore; Turtle and Flood, 1995).
 
-:mod:`lm_eval_rag.harness.retrieval.bm25_compiled` compiles these functions; they run in plain Python too, slowly. The
-postings of the rarest tokens are added up first. Once no document without these tokens can be among the k best, the
-other tokens are looked up for the documents so far, and documents that can no longer be among the k best are left out.
+:mod:`lm_eval_rag.harness.retrieval.bm25_compiled` compiles these functions; they run in plain Python too, slowly. What
+the tokens that a group of queries has in common add to each document is computed once. Of the other tokens the postings
+of the rarest are added up first. Once no document without these tokens can be among the k best, the other tokens are
+looked up for the documents so far, and documents that can no longer be among the k best are left out.
 
 The arguments are those of :class:`lm_eval_rag.harness.retrieval.bm25_index.Index`, as the tuple ``postings`` (starts,
-rows, weights, highest); ``totals``, float64 (documents,), of zeros; and ``candidates``, int32 (documents,), whose first
-``n`` are the rows with a total above 0.
+rows, weights, highest); ``totals``, float64 (documents,), of zeros: what the other tokens add; ``candidates``, int32
+(documents,), whose first ``n`` are the rows with a total above 0; and, as the tuple ``shared``, what the common tokens
+add: ``common``, float64 (documents,) or of length 0; ``touched``, int32: the rows where it is above 0; and ``listed``,
+int32: the best rows by it, in order, ties by row.
 """
 
 from __future__ import annotations
@@ -19,38 +22,59 @@ SCAN = 12  # postings that are read in the time of one look-up (measured; it cha
 
 
 def search_all(
-    postings: Any, tokens: Any, begins: Any, totals: Any, candidates: Any, rows: Any, scores: Any, counts: Any
+    postings: Any, documents: int, groups: Any, tokens: Any, n_listed: int, rows: Any, scores: Any, counts: Any
 ) -> None:
     """The best documents of each query, ties by row.
 
     Args:
-        tokens: int64: the numbers of all queries' tokens; those of query i are ``tokens[begins[i]:begins[i + 1]]``, the
-            rarest first. A token that stands twice counts twice.
+        groups: Three int64 arrays. Group g has the queries ``first[g]`` to ``first[g + 1] - 1``; its common tokens are
+            ``numbers[begins[g]:begins[g + 1]]``, where a token that stands twice counts twice.
+        tokens: Two int64 arrays: the other tokens of query i are ``numbers[begins[i]:begins[i + 1]]``, rarest first.
+        n_listed: How many of the best rows by the common tokens to list.
         rows: int32 (queries, k), filled with the rows, best first; ``scores``, float64, with their scores.
         counts: int64 (queries,), filled with how many were found.
     """
-    for i in range(len(counts)):
-        query = tokens[begins[i] : begins[i + 1]]
-        counts[i] = search_one(postings, query, totals, candidates, rows[i], scores[i])
+    first, of_groups, group_begins = groups
+    numbers, begins = tokens
+    totals, candidates = np.zeros(documents), np.empty(documents, np.int32)
+    common, touched = np.zeros(documents), np.empty(documents, np.int32)
+    listed, listed_scores = np.empty(n_listed, np.int32), np.empty(n_listed)
+    for g in range(len(first) - 1):
+        n = 0
+        for token in of_groups[group_begins[g] : group_begins[g + 1]]:
+            n = add(postings, token, common, touched, n)
+        m = best(common, common[:0], touched, n, listed, listed_scores)
+        shared = (common[: documents * (n > 0)], touched[:n], listed[:m])
+        for i in range(first[g], first[g + 1]):
+            query = numbers[begins[i] : begins[i + 1]]
+            counts[i] = search_one(postings, query, shared, totals, candidates, rows[i], scores[i])
+        keep(common, touched, n, np.inf)
 
 
-def search_one(postings: Any, query: Any, totals: Any, candidates: Any, rows: Any, scores: Any) -> int:
+def search_one(postings: Any, query: Any, shared: Any, totals: Any, candidates: Any, rows: Any, scores: Any) -> int:
     """One query; how many documents were found. The totals are zeros again afterwards."""
-    highest = postings[3]
-    rest = np.zeros(len(query) + 1)  # the most that the tokens from i on add to a score
+    common, _, listed = shared
+    starts, highest, k = postings[0], postings[3], len(rows)
+    left = np.zeros(len(query) + 1, np.int64)  # postings of the tokens from i on
+    rest = np.zeros(len(query) + 1)  # the most that these tokens and the common ones add to a score
+    rest[len(query)] = common[listed[0]] if len(listed) else 0.0
     for i in range(len(query) - 1, -1, -1):
+        left[i] = left[i + 1] + starts[query[i] + 1] - starts[query[i]]
         rest[i] = rest[i + 1] + highest[query[i]]
-    n, used, threshold = 0, 0, 0.0  # the k-th best score is not below the threshold
+    threshold = common[listed[k - 1]] if len(listed) >= k else 0.0  # the k-th best score is not below it
+    n, used = 0, 0
     while used < len(query) and threshold <= rest[used]:
         n = add(postings, query[used], totals, candidates, n)
         used += 1
-        if n >= len(rows) and used < len(query):
-            best(totals, candidates, n, rows, scores)
-            threshold = max(threshold, lowest_score(postings, query[used:], rows, scores))
+        if k <= n < left[used]:  # else to add the others takes less time
+            best(totals, common[:0], candidates, n, rows, scores)
+            threshold = max(threshold, lowest_score(postings, query[used:], common, rows, scores))
     for i in range(used, len(query)):
         n = keep(totals, candidates, n, threshold - rest[i])
         complete(postings, query[i], totals, candidates, n)
-    found = best(totals, candidates, n, rows, scores)
+    found = best(totals, common, candidates, n, rows, scores)
+    if len(listed) and threshold <= rest[len(query)]:
+        found = best_of_common(shared, totals, rows, scores, found)
     keep(totals, candidates, n, np.inf)
     return found
 
@@ -120,12 +144,12 @@ def place_of(rows: Any, row: int, begin: int, end: int) -> int:
     return begin
 
 
-def lowest_score(postings: Any, query: Any, best_rows: Any, best_scores: Any) -> float:
-    """The lowest score of some candidates, when the other tokens are counted too."""
+def lowest_score(postings: Any, query: Any, common: Any, best_rows: Any, best_scores: Any) -> float:
+    """The lowest score of some candidates, when the tokens of the query and the common ones are counted too."""
     starts, rows, weights, _ = postings
     lowest = np.inf
     for i in range(len(best_rows)):
-        score = best_scores[i]
+        score = best_scores[i] + (common[best_rows[i]] if len(common) else 0.0)
         for token in query:
             place = place_of(rows, best_rows[i], starts[token], starts[token + 1])
             if place < starts[token + 1] and rows[place] == best_rows[i]:
@@ -134,18 +158,44 @@ def lowest_score(postings: Any, query: Any, best_rows: Any, best_scores: Any) ->
     return lowest
 
 
-def best(totals: Any, candidates: Any, n: int, rows: Any, scores: Any) -> int:
+def best(totals: Any, common: Any, candidates: Any, n: int, rows: Any, scores: Any) -> int:
     """Fill ``rows`` and ``scores`` with the best candidates, ties by row; how many there are."""
     found = 0
     for i in range(n):
-        row, score = candidates[i], totals[candidates[i]]
-        place = found
-        while place and (scores[place - 1] < score or (scores[place - 1] == score and rows[place - 1] > row)):
-            place -= 1
-        if place == len(rows):
-            continue
-        found = min(found + 1, len(rows))
-        for later in range(found - 1, place, -1):
-            rows[later], scores[later] = rows[later - 1], scores[later - 1]
-        rows[place], scores[place] = row, score
+        row = candidates[i]
+        score = totals[row] + (common[row] if len(common) else 0.0)
+        if found < len(rows) or score >= scores[found - 1]:
+            found = insert(row, score, rows, scores, found)
+    return found
+
+
+def best_of_common(shared: Any, totals: Any, rows: Any, scores: Any, found: int) -> int:
+    """Add the best rows that are no candidates to ``rows`` and ``scores``; how many these have then."""
+    common, touched, listed = shared
+    others = 0
+    for row in listed:
+        if totals[row] == 0:
+            found = insert(row, common[row], rows, scores, found)
+            others += 1
+            if others == len(rows):
+                return found
+    last, lowest = listed[-1], common[listed[-1]]
+    for row in touched[: len(touched) * (len(listed) < len(touched))]:  # rarely: most listed rows are candidates
+        after = common[row] < lowest or (common[row] == lowest and row > last)
+        if after and totals[row] == 0:
+            found = insert(row, common[row], rows, scores, found)
+    return found
+
+
+def insert(row: int, score: float, rows: Any, scores: Any, found: int) -> int:
+    """Insert a row among the best ``found``, which are in order, ties by row; how many there are then."""
+    place = found
+    while place and (scores[place - 1] < score or (scores[place - 1] == score and rows[place - 1] > row)):
+        place -= 1
+    if place == len(rows):
+        return found
+    found = min(found + 1, len(rows))
+    for later in range(found - 1, place, -1):
+        rows[later], scores[later] = rows[later - 1], scores[later - 1]
+    rows[place], scores[place] = row, score
     return found

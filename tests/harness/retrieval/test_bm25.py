@@ -19,6 +19,7 @@ from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_kernel, bm25_pruned, make_retriever
 from lm_eval_rag.harness.retrieval.bm25 import BM25
+from lm_eval_rag.harness.retrieval.bm25_shared import shared_tokens
 from lm_eval_rag.harness.retrieval.tokens import tokenize
 
 
@@ -113,10 +114,12 @@ def not_started() -> Iterator[None]:
 
 
 def queries_with_ties(seed: int) -> tuple[list[str], list[str]]:
-    """Texts of which many are equal, and queries with repeated, common and unknown words."""
+    """Texts of which many are equal, and queries with repeated, common and unknown words, of which many end alike."""
     rng = random.Random(seed)
     texts = [*random_texts(rng, rng.choice([1, 60, 500])), "w1 w2", "..."] * rng.choice([1, 3, 9])
-    return texts, [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
+    plain = [*random_texts(rng, 40), "", "unseen", "w1", "w1 w1 w1 w30", "w39 w38 w0 w0"]
+    ends = [" ".join(f"w{word}" for word in rng.choices(range(40), k=9)) for _ in range(3)]
+    return texts, plain + [f"{start} {end}" for end in ends for start in plain[::3]]
 
 
 @pytest.mark.usefixtures("not_started")
@@ -136,18 +139,22 @@ def test_numba_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed:
 
 
 @pytest.mark.usefixtures("not_started")
-@pytest.mark.parametrize("scan", [0, 12, 10**9])
+@pytest.mark.parametrize(("scan", "listed"), [(0, 100), (12, 100), (10**9, 100), (12, 0)])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_kernel_gives_the_results_of_numpy(monkeypatch: pytest.MonkeyPatch, seed: int, scan: int) -> None:
+def test_the_kernel_gives_the_results_of_numpy(
+    monkeypatch: pytest.MonkeyPatch, seed: int, scan: int, listed: int
+) -> None:
     """Uncompiled, so that every line counts; whether it looks tokens up always, as measured, or never."""
     texts, queries = queries_with_ties(seed)
     monkeypatch.setattr(bm25_kernel, "SCAN", scan)
+    monkeypatch.setattr(bm25_compiled, "LISTED", listed)
     monkeypatch.setattr(bm25, "LONG", math.inf)
     retriever = BM25(corpus_of(texts))
     with monkeypatch.context() as patch:
         patch.setattr(bm25_compiled, "compiled_kernel", lambda: bm25_kernel.search_all)
         kernel = bm25_compiled.CompiledSearch(retriever._index, len(texts))
     numbers = [retriever._index.numbers(text, "split") for text in queries]
+    assert any(len(group.queries) > 9 and group.common for group in shared_tokens(numbers))
     for k in (1, 7, 100):
         with np.errstate(over="raise", invalid="raise"):
             assert kernel.search(numbers, k) == retriever.search(queries, k)
@@ -158,12 +165,44 @@ def test_the_kernel_stops_early() -> None:
     texts = ["common"] * 400 + ["common rare"] * 5
     index = BM25(corpus_of(texts))._index
     totals, candidates = np.zeros(405), np.zeros(405, np.int32)
+    nothing = np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.int32)
     query = np.array([index.vocabulary["rare"], index.vocabulary["common"]])
     rows, scores = np.zeros(3, np.int32), np.zeros(3)
     postings = (index.starts, index.rows, index.weights, index.highest)
-    assert bm25_kernel.search_one(postings, query, totals, candidates, rows, scores) == 3
+    assert bm25_kernel.search_one(postings, query, nothing, totals, candidates, rows, scores) == 3
     assert rows.tolist() == [400, 401, 402] and not totals.any()
     assert not set(candidates.tolist()) - {0, *range(400, 405)}
+
+
+def test_rows_behind_the_listed_ones_are_looked_at_when_these_are_candidates() -> None:
+    texts = ["end first"] * 40 + ["end and more words"] * 2
+    index = BM25(corpus_of(texts))._index
+    common, first = index.vocabulary["end"], index.vocabulary["first"]
+    postings = (index.starts, index.rows, index.weights, index.highest)
+    groups = (np.array([0, 2]), np.array([common]), np.array([0, 1]))
+    others = (np.array([first]), np.array([0, 1, 1]))  # of the first query; the second has the common token alone
+    rows, scores, counts = np.zeros((2, 41), np.int32), np.zeros((2, 41)), np.zeros(2, np.int64)
+    bm25_kernel.search_all(postings, len(texts), groups, others, 40, rows, scores, counts)
+    assert counts.tolist() == [41, 41] and rows.tolist() == [list(range(41))] * 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_query_is_in_one_group_with_all_its_tokens(seed: int) -> None:
+    rng = random.Random(seed)
+    queries = [rng.choices(range(6), k=rng.randint(0, 4)) + rng.choice([[], [7, 8, 9, 7], [8, 9]]) for _ in range(60)]
+    groups = shared_tokens(queries)
+    assert sorted(i for group in groups for i in group.queries) == list(range(60))
+    for group in groups:
+        assert len(group.queries) > 1 or not group.common
+        for i, others in zip(group.queries, group.others, strict=True):
+            assert Counter(group.common) + Counter(others) == Counter(queries[i])
+
+
+def test_questions_with_one_rule_share_its_tokens() -> None:
+    rule = [7, 8, 9, 7, 6]
+    groups = shared_tokens([[1, 2, *rule], [3], [2, 4, *rule], [5, *rule], [4]])
+    (group,) = (group for group in groups if group.common)
+    assert sorted(group.queries) == [0, 2, 3] and sorted(group.common) == sorted(rule)
 
 
 @pytest.mark.usefixtures("not_started")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,26 @@ def test_ties_go_by_row_over_shards_and_batches(tmp_path: Path) -> None:
     vectors, queries = in_shards(tmp_path, few, "float16"), np.sign(normal(15, 3))
     for k in (1, 40, 200):
         assert best_rows(vectors, queries, k) == restated(few, queries, k)
+
+
+def test_torch_and_numpy_read_the_same_numbers(tmp_path: Path) -> None:
+    """Every float16, also from a mapped file, which cannot be written to."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(-1, 256)
+    np.save(tmp_path / "every.npy", every)
+    tiles = np.zeros((2, *every.shape), np.float32)
+    exact_search._by_numpy(every, tiles[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact_search._by_torch(np.load(tmp_path / "every.npy", mmap_mode="r"), tiles[1])
+    assert np.array_equal(tiles[0], tiles[1], equal_nan=True) and np.isfinite(tiles[1]).any()
+
+
+def test_torch_is_imported_for_many_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    many = exact_search.IMPORT_REPAID
+    assert not exact_search._torch_is_quicker(many - 1) and exact_search._torch_is_quicker(many)
+    monkeypatch.setattr(exact_search, "find_spec", lambda name: None)
+    assert not exact_search._torch_is_quicker(many)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
