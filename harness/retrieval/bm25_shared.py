@@ -30,9 +30,9 @@ def shared_tokens(queries: Sequence[Sequence[int]]) -> list[Group]:
     Args:
         queries: The numbers of each query's tokens, in order.
     """
-    reverse = [query[::-1] for query in queries]
+    reverse = [list(reversed(query)) for query in queries]
     groups: list[list[int]] = []
-    for i in sorted(range(len(queries)), key=lambda i: reverse[i]):
+    for i in sorted(range(len(queries)), key=reverse.__getitem__):
         if groups and _end_alike(reverse[groups[-1][0]], reverse[i]):
             groups[-1].append(i)
         else:
