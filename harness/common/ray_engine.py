@@ -58,10 +58,9 @@ class RayEngine:
             UserError: Ray is missing or does not answer, the function raised one, or a count is wrong.
             MachineError: A worker was killed ``retries`` + 1 times, such as for memory.
         """
-        variables = {key: value for key, value in os.environ.items() if key.startswith(OURS)}
-        with _connected(self.address) as ray, Meter(name, sum(sizes), unit) as meter:
+        with connected(self.address) as ray, Meter(name, sum(sizes), unit) as meter:
             remote, limit = self._remote(ray)
-            shared = ray.put((function, {**variables, CACHE: str(cache_dir().absolute())}))
+            shared = ray.put((function, variables()))
             waiting, running = list(enumerate(jobs))[::-1], dict[Any, int]()
             try:
                 while waiting or running:
@@ -77,12 +76,9 @@ class RayEngine:
                     ray.cancel(reference)
 
     def _remote(self, ray: Any) -> tuple[Any, int]:
-        """What runs a job in a worker, with a GPU of its own if there are any; and how many may be in flight."""
-        held = ray.cluster_resources()
-        gpus = 1 if held.get("GPU") else 0
-        at_once = held["GPU"] if gpus else held.get("CPU", 1) // self.cpus
-        remote = ray.remote(_in_worker).options(num_cpus=self.cpus, num_gpus=gpus, max_retries=self.retries)
-        return remote, AHEAD * max(1, int(at_once))
+        """What runs a job in a worker; and how many may be in flight."""
+        places, options = room(ray, self.cpus)
+        return ray.remote(_in_worker).options(**options, max_retries=self.retries), AHEAD * places
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -116,10 +112,29 @@ def _in_worker(shared: tuple[Callable[[Any], int], dict[str, str]], job: Any) ->
     return function(job)
 
 
+def variables() -> dict[str, str]:
+    """The environment variables that the workers take over, with the folder of the cache."""
+    ours = {key: value for key, value in os.environ.items() if key.startswith(OURS)}
+    return {**ours, CACHE: str(cache_dir().absolute())}
+
+
+def room(ray: Any, cpus: int) -> tuple[int, dict[str, int]]:
+    """How many workers of so many cores fit, each with a GPU of its own if there are any; and what each takes."""
+    held = ray.cluster_resources()
+    gpus = 1 if held.get("GPU") else 0
+    places = held["GPU"] if gpus else held.get("CPU", 1) // cpus
+    return max(1, int(places)), {"num_cpus": cpus, "num_gpus": gpus}
+
+
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """Ray's module, connected; a connection that the caller has is used and stays."""
-    need("--engine ray", "ray", "ray")
+def connected(address: str, what: str = "--engine ray") -> Iterator[Any]:
+    """Ray's module, connected; a connection that the caller has is used and stays.
+
+    Args:
+        address: As for :class:`RayEngine`.
+        what: What needs Ray, for errors.
+    """
+    need(what, "ray", "ray")
     import ray
 
     if ray.is_initialized():
@@ -131,25 +146,31 @@ def _connected(address: str) -> Iterator[Any]:
     except Exception as error:  # Ray has no class for a start that failed
         ray.shutdown()
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        advice = "Run the command again" if own else "Start one with `ray start --head`, or leave --address out"
-        raise MachineError(f"Ray does not run at --address {address} ({why}). {advice}.") from error
+        advice = "Run the command again" if own else "Start one with `ray start --head`, or leave the address out"
+        raise MachineError(f"Ray does not run at the address {address} ({why}). {advice}.") from error
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
+def in_our_words(ray: Any, error: Exception, name: str, retries: int) -> Exception:
+    """The error of the function that a worker ran; of Ray itself, what to do."""
+    if isinstance(error, ray.exceptions.RayTaskError):
+        cause: Exception = error.cause
+        return cause
+    why = (str(error).splitlines() or [""])[0] or type(error).__name__
+    return MachineError(
+        f"{name}: a worker was killed, also after {retries} more tries ({why}). What is finished is kept: see to the "
+        "memory of the workers, and run the same command again."
+    )
+
+
 def _result(ray: Any, name: str, reference: Any, retries: int) -> int:
     try:
         return int(ray.get(reference))
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.RayError) as error:
-        why = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise MachineError(
-            f"{name}: a worker was killed, also after {retries} more tries ({why}). What is finished is kept: see to "
-            "the memory of the workers, and run the same command again."
-        ) from None
+    except ray.exceptions.RayError as error:
+        raise in_our_words(ray, error, name, retries) from None
 
 
 def _check(name: str, number: int, expected: int, done: int, unit: str) -> None:

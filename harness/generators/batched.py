@@ -34,12 +34,17 @@ class Batched:
     """Serves asks in batches of ``generator.batch``, one batch after the other, in a thread.
 
     A batch is the ask that waits longest and those nearest to it in length: padding is what costs.
+
+    Attributes:
+        lanes: Batches at once.
     """
+
+    lanes = 1
 
     def __init__(self, generator: Generator) -> None:
         self.generator = generator
         self._waiting: list[_Waiting] = []
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: dict[int, asyncio.Task[None]] = {}  # by lane
         self._worker = Workers()
 
     async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
@@ -56,16 +61,22 @@ class Batched:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(decoding, prompt, other, loop.create_future())
         self._waiting.append(waiting)
-        if self._serving is None:
-            self._serving = loop.create_task(self._serve())
+        self._open()
         return waiting.reply
 
-    async def _serve(self) -> None:
+    def _open(self) -> None:
+        """Serve what waits by the lanes that are free."""
+        free = [lane for lane in range(self.lanes) if lane not in self._serving]
+        for lane in free[: len(self._waiting)]:
+            self._serving[lane] = asyncio.get_running_loop().create_task(self._serve(lane))
+
+    async def _serve(self, lane: int) -> None:
         try:
             while self._waiting:
                 batch = self._next()
+                decoding, asks = batch[0].decoding, [(waiting.prompt, waiting.other) for waiting in batch]
                 try:
-                    for waiting, reply in zip(batch, await self._worker.call(self._run, batch), strict=True):
+                    for waiting, reply in zip(batch, await self._replies(lane, decoding, asks), strict=True):
                         if not waiting.reply.done():
                             waiting.reply.set_result(reply)
                 except Exception as error:  # noqa: BLE001 - raised where the replies are awaited
@@ -74,7 +85,10 @@ class Batched:
                             waiting.reply.set_exception(error)
                 await asyncio.sleep(0)  # those who got a reply may ask again before the next batch is chosen
         finally:
-            self._serving = None
+            del self._serving[lane]
+
+    async def _replies(self, lane: int, decoding: Decoding | None, asks: Sequence[tuple[str, Any]]) -> list[Any]:
+        return await self._worker.call(run_batch, self.generator, decoding, asks)
 
     def _next(self) -> list[_Waiting]:
         oldest = self._waiting[0]
@@ -85,25 +99,29 @@ class Batched:
         self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
         return batch
 
-    def _run(self, batch: Sequence[_Waiting]) -> list[Any]:
-        """The replies to a batch, each with its share of the seconds."""
-        decoding, began = batch[0].decoding, perf_counter()
-        replies: Sequence[Any]
-        if decoding is None:
-            replies = self.generator.loglikelihood([(waiting.prompt, waiting.other) for waiting in batch])
-        else:
-            prompts, samples = [waiting.prompt for waiting in batch], [waiting.other for waiting in batch]
-            complete = getattr(self.generator, "complete", self.generator.generate)
-            replies = complete(prompts, decoding, samples)
-        seconds = (perf_counter() - began) / len(batch)
-        return [_timed(reply, seconds) for reply in replies]
-
     async def close(self) -> None:
         """Stop serving; a batch that is running is abandoned."""
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.gather(self._serving, return_exceptions=True)
+        serving = list(self._serving.values())
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
         self._worker.close()
+
+
+def run_batch(generator: Generator, decoding: Decoding | None, asks: Sequence[tuple[str, Any]]) -> list[Any]:
+    """The replies to a batch of (prompt, sample index), or of (prompt, continuation) where ``decoding`` is None.
+
+    Each has its share of the seconds.
+    """
+    began = perf_counter()
+    replies: Sequence[Any]
+    if decoding is None:
+        replies = generator.loglikelihood(asks)
+    else:
+        complete = getattr(generator, "complete", generator.generate)
+        replies = complete([prompt for prompt, _ in asks], decoding, [sample for _, sample in asks])
+    seconds = (perf_counter() - began) / len(asks)
+    return [_timed(reply, seconds) for reply in replies]
 
 
 def _timed(reply: Any, seconds: float) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -10,7 +12,16 @@ from lm_eval_rag.harness.generators.prices import PRICES
 from lm_eval_rag.harness.generators.quantization import config, quantised, split
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 
-OURS = ("extractive", "retry_wait", "rpm", "tpm", "prices", *PRICES)  # not arguments of lm_eval's models
+OURS = (
+    "extractive",
+    "retry_wait",
+    "rpm",
+    "tpm",
+    "ray",
+    "ray_cpus",
+    "prices",
+    *PRICES,
+)  # not arguments of lm_eval's models
 SHOWN = 400  # characters of an error of a library
 COMPLETIONS = ("local-completions", "openai-completions")  # lm_eval's classes send token ids by default
 BUILDING = (TypeError, OSError, ValueError, ImportError, RuntimeError, AssertionError, KeyError)
@@ -74,6 +85,20 @@ def stopped(spec: ModelSpec, error: BaseException) -> UserError:
 def one_line(error: BaseException) -> str:
     """What an error says, in one line; its type where it says nothing."""
     return " ".join(str(error).split())[:SHOWN].rstrip(" .") or type(error).__name__
+
+
+def instance(kind: str, arguments: tuple[Any, ...]) -> Any:
+    """A request as lm_eval's models take it."""
+    from lm_eval.api.instance import Instance
+
+    return Instance(request_type=kind, doc={}, arguments=arguments, idx=0)
+
+
+def quiet(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call without its own progress bar, where it has that option."""
+    if "disable_tqdm" in inspect.signature(call).parameters:
+        return lambda requests: call(requests, disable_tqdm=True)
+    return call
 
 
 def _library_errors() -> tuple[type[Exception], ...]:

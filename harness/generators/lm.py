@@ -8,7 +8,6 @@ requests at once. Models behind an API, and vLLM's engine, get many requests at 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
@@ -20,11 +19,12 @@ from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
 from lm_eval_rag.harness.generators.batched import Batched
-from lm_eval_rag.harness.generators.build_lm import build, engine_errors, stopped
+from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
 from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
 from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain, stop_ids
+from lm_eval_rag.harness.generators.on_ray import OnRay
 from lm_eval_rag.harness.generators.replies import split_thinking
 from lm_eval_rag.harness.generators.server import Server, with_ids
 from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -123,6 +123,8 @@ class LMGenerator:
     def stream(self) -> Stream:
         """The model, asked many things at once."""
         spec = self.spec
+        if spec.ray is not None:
+            return OnRay(self)
         if spec.is_stepped:
             return Stepped(self.lm, self.wrap, self.options, self._stopped)
         if not self.is_api:
@@ -190,7 +192,7 @@ class LMGenerator:
             return [reply if isinstance(reply, CallError) else reply[0] for reply in replies]
         requests = [(self.wrap(prompt), continuation) for prompt, continuation in pairs]
         try:
-            values = _quiet(self.lm.loglikelihood)([_instance("loglikelihood", request) for request in requests])
+            values = quiet(self.lm.loglikelihood)([instance("loglikelihood", request) for request in requests])
         except engine_errors(self.spec) as error:
             raise stopped(self.spec, error) from error
         return [float(value) for value, _ in values]
@@ -278,23 +280,10 @@ class LMGenerator:
     def _at_once(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
         """What another local engine writes."""
         requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
-        written = _quiet(self.lm.generate_until)([_instance("generate_until", request) for request in requests])
+        written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
         return [_completion(cut(text, decoding.stop)) for text in written]
 
 
 def _completion(text: str, finish: str = "", tokens: int | None = None) -> Completion:
     thinking, answer = split_thinking(text)
     return Completion(answer, finish, thinking, completion_tokens=tokens)
-
-
-def _instance(kind: str, arguments: tuple[Any, ...]) -> Any:
-    from lm_eval.api.instance import Instance
-
-    return Instance(request_type=kind, doc={}, arguments=arguments, idx=0)
-
-
-def _quiet(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call without its own progress bar, where it has that option."""
-    if "disable_tqdm" in inspect.signature(call).parameters:
-        return lambda requests: call(requests, disable_tqdm=True)
-    return call

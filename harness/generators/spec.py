@@ -27,6 +27,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.generators.addresses import addresses, check_address
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
+from lm_eval_rag.harness.generators.on_ray import check_ray
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
 TINY = "tiny"
@@ -64,6 +65,8 @@ SPEED_ONLY = (
     "prices",
     "rpm",
     "tpm",
+    "ray",
+    "ray_cpus",
 )  # change no answer
 
 
@@ -126,6 +129,11 @@ class ModelSpec:
         return addresses(self.arguments.get("base_url"))
 
     @property
+    def ray(self) -> str | None:
+        """The address of the cluster whose workers hold the model (``gen_ray``); None for this process."""
+        return None if self.arguments.get("ray") is None else str(self.arguments["ray"])
+
+    @property
     def tries(self) -> int:
         """How often a request over the network is made at most (``gen_max_retries``, 6)."""
         return int(self.arguments.get("max_retries", 6))
@@ -162,7 +170,8 @@ class ModelSpec:
             )
         self._check_adapter()
         self._check_extractive()
-        for counted in ("num_concurrent", "max_retries", "rpm", "tpm"):
+        check_ray(self.name, self.arguments, self.is_hf)
+        for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         self.prices  # noqa: B018 - raises
         import lm_eval.models  # noqa: F401  (the built-in models register here)

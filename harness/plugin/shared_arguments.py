@@ -39,6 +39,8 @@ GENERATOR = {  # of a generator; read by harness/generators
     "gen_*": Shared("any", "", "An argument of the generator's own, such as gen_pretrained= or gen_model=."),
     "gen_base_url": Shared("an address, or [URL,URL]", "", "The generator's server, or several of the same model."),
     "gen_num_concurrent": Shared("a whole number of 1 or more", "8", "Requests to each server at once."),
+    "gen_ray": Shared("local, auto or HOST:PORT", "", "A Ray cluster, in whose workers a local model runs."),
+    "gen_ray_cpus": Shared("a whole number of 1 or more", "1", "Cores of each of these workers."),
     "gen_max_retries": Shared("a whole number of 1 or more", "6", "Tries per request."),
     "gen_retry_wait": Shared("a number", "0.5", "Seconds before the second try; doubled before each further one."),
     "gen_timeout": Shared("a number", "300", "Seconds until a request counts as failed."),

@@ -75,7 +75,7 @@ def simulated(workers: int, seconds: Callable[[int], float], monkeypatch: pytest
     def connected(address: str) -> Iterator[VirtualRay]:
         yield virtual
 
-    monkeypatch.setattr(ray_engine, "_connected", connected)
+    monkeypatch.setattr(ray_engine, "connected", connected)
     shards = math.ceil(DOCUMENTS / SHARD)
     sizes = [min(SHARD, DOCUMENTS - number * SHARD) for number in range(shards)]
     RayEngine().run("encoding", lambda number: 0, list(range(shards)), sizes, "documents")

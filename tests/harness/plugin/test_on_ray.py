@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -19,6 +20,10 @@ from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.common.ray_engine import RayEngine, add_engine, engine_of
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.generators import on_ray
+from lm_eval_rag.harness.generators.base import Decoding
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin import encode_on_ray
 from lm_eval_rag.harness.retrieval import shards
 from lm_eval_rag.harness.retrieval.dense import Dense
@@ -109,6 +114,46 @@ def test_no_more_jobs_are_in_flight_than_workers_can_hold_ready(
     RayEngine().run("writing", write(str(tmp_path)), list(range(20)), list(range(20)), "letters")
     assert max(most) == 4 and len(most) == 20  # two for each of two workers
     assert len(list(tmp_path.iterdir())) == 20
+
+
+@pytest.mark.skipif(not all(map(find_spec, ("torch", "transformers"))), reason="needs the extra hf")
+def test_a_generator_in_two_workers_writes_what_one_process_does(
+    workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker is killed in its first batch."""
+    marker = str(tmp_path / "killed")
+
+    class Dying(on_ray._Worker):
+        def answer(self, decoding: Any, asks: Any) -> list[Any]:
+            import os
+            import signal
+            from pathlib import Path
+
+            if not Path(marker).exists():
+                Path(marker).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().answer(decoding, asks)
+
+    monkeypatch.setattr(on_ray, "_Worker", Dying)
+
+    def written(arguments: dict[str, Any]) -> list[Any]:
+        generator = LMGenerator(ModelSpec("tiny", arguments, batch_size=8), seed=3)
+
+        async def main() -> list[Any]:
+            stream = generator.stream()
+            try:
+                prompts = [f"Question: who visited Anna in {year}?\nAnswer:" for year in range(1990, 2010)]
+                texts = [stream.generate(prompt, Decoding(12), 0) for prompt in prompts]
+                drawn = [stream.generate(prompts[0], Decoding(12, temperature=0.8), sample) for sample in range(12)]
+                return await asyncio.gather(*texts, *drawn)
+            finally:
+                await stream.close()
+
+        return [reply.text for reply in asyncio.run(main())]
+
+    spread = written({"ray": "local"})
+    assert Path(marker).exists() and len(set(spread)) > 9
+    assert spread == written({})
 
 
 @pytest.mark.skipif(not all(map(find_spec, ENCODER)), reason="needs the extra dense")
