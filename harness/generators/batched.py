@@ -33,7 +33,8 @@ class _Waiting:
 class Batched:
     """Serves asks in batches of ``generator.batch``, one batch after the other, in a thread.
 
-    A batch is the ask that waits longest and those nearest to it in length: padding is what costs.
+    What waits is divided into batches in the order of length, since padding is what costs; the one with the ask that
+    waits longest is next.
 
     Attributes:
         lanes: Batches at once.
@@ -72,6 +73,10 @@ class Batched:
 
     async def _serve(self, lane: int) -> None:
         try:
+            before = 0
+            while len(self._waiting) > before:  # more is being asked just now
+                before = len(self._waiting)
+                await asyncio.sleep(0)
             while self._waiting:
                 batch = self._next()
                 decoding, asks = batch[0].decoding, [(waiting.prompt, waiting.other) for waiting in batch]
@@ -93,8 +98,9 @@ class Batched:
     def _next(self) -> list[_Waiting]:
         oldest = self._waiting[0]
         alike = [waiting for waiting in self._waiting if waiting.decoding == oldest.decoding]
-        alike.sort(key=lambda waiting: abs(len(waiting.prompt) - len(oldest.prompt)))
-        batch = [oldest, *(waiting for waiting in alike if waiting is not oldest)][: self.generator.batch]
+        alike.sort(key=lambda waiting: -len(waiting.prompt))
+        place, size = next(i for i, waiting in enumerate(alike) if waiting is oldest), self.generator.batch
+        batch = alike[place - place % size :][:size]
         taken = set(map(id, batch))
         self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
         return batch
