@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,11 @@ class Corpus:
         """The text of every document, by row."""
         texts: list[str] = self._columns["text"].to_pylist()
         return texts
+
+    def each_text(self) -> Iterator[str]:
+        """The text of every document, by row; unlike ``texts``, it keeps none in memory."""
+        for start in range(0, len(self), SLICE):
+            yield from self._columns["text"].slice(start, SLICE).to_pylist()
 
     def texts_of(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows; unlike ``texts``, it keeps no text of the others in memory."""

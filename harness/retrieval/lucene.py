@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,7 +131,7 @@ class Lucene:
             shutil.rmtree(folder, ignore_errors=True)
         try:
             with written_whole(folder) as temporary:
-                self._write(corpus.texts, directory_of(temporary))
+                self._write(corpus.each_text(), directory_of(temporary))
         except MachineError as error:
             log.warning("The index could not be stored. The next run builds it again. %s", error)
             return self._in_memory(corpus)
@@ -139,10 +139,10 @@ class Lucene:
 
     def _in_memory(self, corpus: Corpus) -> Any:
         directory = java_class()(LUCENE + "store.ByteBuffersDirectory")()
-        self._write(corpus.texts, directory)
+        self._write(corpus.each_text(), directory)
         return reader_of(directory)
 
-    def _write(self, texts: Sequence[str], directory: Any) -> None:
+    def _write(self, texts: Iterable[str], directory: Any) -> None:
         """Write the documents in order into one segment, so that Lucene's document numbers are our rows."""
         java = java_class()
         config = java(LUCENE + "index.IndexWriterConfig")(self._analyzer)
