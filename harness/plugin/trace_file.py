@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -43,6 +44,7 @@ class TraceFile:
         if self.path is not None:
             with self._writing():
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                _mend(self.path)
                 self._file = gzip.open(self.path, "at", encoding="utf-8", errors="replace")
         return self
 
@@ -77,6 +79,25 @@ class TraceFile:
 
 
 def read_trace(path: Path) -> list[dict[str, object]]:
-    """Every line of a trace file."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    """Every line of a trace file; of a run that was killed, those that are whole."""
+    return [json.loads(line) for line in _whole_lines(path)[0]]
+
+
+def _whole_lines(path: Path) -> tuple[list[str], bool]:
+    """The lines up to the end or to the first fault, and whether there is none: a kill leaves a gzip member open."""
+    lines: list[str] = []
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                lines.append(line)
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError):
+        return [line for line in lines if line.endswith("\n")], False
+    return lines, True
+
+
+def _mend(path: Path) -> None:
+    """Write a file with a fault anew, with its whole lines: nothing that is added after a fault can be read."""
+    lines, whole = _whole_lines(path) if path.is_file() else ([], True)
+    if not whole:
+        with gzip.open(path, "wt", encoding="utf-8") as file:
+            file.writelines(lines)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import random
 import subprocess
 import sys
 
@@ -26,6 +27,24 @@ def test_lines_are_added_as_questions_end(tmp_path):
     assert first["steps"][0] == {"ask": "Retrieve", "request": "q", "reply": "d1 d2", "k": 2, "found": 2}
     assert first["steps"][1]["request"] == "Prompt ü" and first["steps"][1]["prompt_tokens"] == 3
     assert (second["id"], second["repeat"], second["failure"], second["steps"]) == ("b", 1, "no", [])
+
+
+@pytest.mark.parametrize("left", [0.5, 0.9, 0.999])
+def test_a_run_that_goes_on_after_a_kill_adds_lines_that_can_be_read(tmp_path, left):
+    """The file then ends within a gzip member, and often within a line."""
+    path = tmp_path / "t.jsonl.gz"
+    draw = random.Random(0)
+    steps = [Step("Generate", "".join(map(chr, draw.choices(range(32, 3000), k=3000))), "ü" * 40) for _ in range(40)]
+    with TraceFile(path) as file:
+        for number, step in enumerate(steps):
+            file.write("task", Query(f"before{number}", "q"), Trace((step,)))
+    path.write_bytes(path.read_bytes()[: int(left * path.stat().st_size)])
+    killed = read_trace(path)
+    assert 10 < len(killed) < 40
+    assert [line["steps"][0]["request"] for line in killed] == [step.request for step in steps[: len(killed)]]
+    with TraceFile(path) as file:
+        file.write("task", Query("after", "q"), Trace(()))
+    assert [line["id"] for line in read_trace(path)] == [*(line["id"] for line in killed), "after"]
 
 
 def test_a_prompt_of_two_messages_is_written_and_copied(tmp_path):
