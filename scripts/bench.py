@@ -33,6 +33,7 @@ FULL = {
     "commands": ("bench_commands.py", "--rounds", "2"),
     "encoding": ("bench_dense.py", "ruleqa_i", "--documents", "1000", "--queries", "200"),
     "bm25": ("bench_bm25.py", *SETS, "--queries", "2048", "--batch", "1024"),
+    "passages": ("bench_passages.py", "--passages", "100000"),
     "mining": ("bench_mining.py", "--corpus", "ruleqa_i", "--kinds", "temporal", "--rounds", "1"),
     "mining_growth": ("bench_mining.py", "--facts", "1000000", "--kinds", "temporal", "--rounds", "1"),
     "harness": ("bench_overhead.py", "--limit", "200", "--rounds", "3"),
