@@ -218,10 +218,14 @@ def compared(rows: Sequence[Row], settings: Sequence[Row], metric: str) -> str:
 
 
 def difference(row: Row, best: Row, metric: str) -> str:
-    """The paired difference in percent, with its interval, p value and the setting."""
-    found = paired(row.values(metric), best.values(metric))
+    """The paired difference in percent over what both scored, with its interval, p value and the setting."""
+    first, second = row.run.scores.get(metric, {}), best.run.scores.get(metric, {})
+    both = sorted(first.keys() & second.keys())
+    found = paired([first[id] for id in both], [second[id] for id in both])
     low, high = (found.interval.mean if end is None else end for end in (found.interval.low, found.interval.high))
-    return f"{100 * found.interval.mean:+.1f} [{100 * low:.1f}, {100 * high:.1f}], p {found.p:.2g} ({best.name})"
+    return f"{100 * found.interval.mean:+.1f} [{100 * low:.1f}, {100 * high:.1f}], p {found.p:.2g} ({best.name})" + (
+        f", {len(both)} questions" if len(both) < len(second) else ""
+    )
 
 
 def percent(values: Sequence[float]) -> str:

@@ -53,3 +53,10 @@ def test_a_method_is_compared_with_the_best_setting_that_costs_no_more(bench: An
     assert calls.startswith("+25.0") and "(k=1)" in calls and "(k=1)" in tokens
     assert passages.startswith("-50.0") and "(k=9)" in passages
     assert bench.setting("2x5") == (2, 5)
+
+
+def test_questions_that_one_of_two_left_unscored_are_not_compared(bench: Any) -> None:
+    whole, part = row(bench, "whole", 1, [1.0, 0.0, 1.0, 0.0]), row(bench, "part", 1, [1.0, 0.0, 1.0, 0.0])
+    del part.run.scores["em"][sorted(part.run.scores["em"])[1]]
+    text = bench.compared([part], [whole], "em")
+    assert text.count("+0.0") == 3 and text.count(", 3 questions") == 3
