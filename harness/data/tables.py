@@ -8,6 +8,8 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 
+SMALL = 2**31 - 1  # bytes: places in one array of Arrow's type string have 32 bits
+
 
 def read_parquet(path: Path, columns: Sequence[str], coded: Sequence[str] = ()) -> Any:
     """Columns of a Parquet file as an Arrow table; columns in ``coded`` are dictionary-encoded.
@@ -56,6 +58,8 @@ def one_chunk(column: Any) -> Any:
     """A column as one array, so that a row is read without a search for its chunk."""
     import pyarrow as pa
 
+    if pa.types.is_string(column.type) and column.nbytes > SMALL:
+        column = column.cast(pa.large_string())
     whole = column.combine_chunks()
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 

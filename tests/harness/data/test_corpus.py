@@ -6,13 +6,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data import corpus as corpus_module
+from lm_eval_rag.harness.data import tables
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.question_forms import write_forms
+from lm_eval_rag.harness.retrieval.bm25 import BM25
 
 PASSAGES = (
     Passage("d0", "Time 2014-01-02 Ann visit Rome.", time="2014-01-02", fact=("Ann", "visit", "Rome")),
@@ -108,6 +112,23 @@ def test_a_saved_corpus_is_opened_as_it_was(tmp_path: Path) -> None:
         corpus.save(tmp_path / "mine")
     with pytest.raises(UserError, match="missing or damaged"):
         Corpus.open(tmp_path / "other")
+
+
+def test_texts_beyond_the_two_gigabytes_of_arrows_type_string(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is lowered here; the file has several row groups, whose texts are joined."""
+    small = Corpus.open(Corpus.of(PASSAGES, RULES).save(tmp_path / "c"))
+    file = tmp_path / "c" / "corpus.parquet"
+    pq.write_table(pq.read_table(file), file, row_group_size=1)
+    monkeypatch.setattr(tables, "SMALL", 3)
+    large = Corpus.open(tmp_path / "c")
+    assert large._columns["text"].type == pa.large_string() != small._columns["text"].type
+    assert large.texts == small.texts == list(large.each_text()) and large.ids.to_pylist() == small.ids.to_pylist()
+    rows = list(range(len(small)))
+    assert large.passages([(row, 1.0) for row in rows]) == small.passages([(row, 1.0) for row in rows])
+    assert large.part(rows[:2], "p").texts == small.texts[:2]
+    assert BM25(large).search(small.texts, 3) == BM25(small).search(small.texts, 3)
+    large.save(tmp_path / "again")
+    assert Corpus.open(tmp_path / "again").texts == small.texts
 
 
 def test_other_rules_change_the_fingerprint_and_nothing_else() -> None:
