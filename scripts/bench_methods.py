@@ -35,6 +35,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.plugin.model import PREPARATION
 from lm_eval_rag.harness.plugin.trace_file import read_trace
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import interval, paired
@@ -66,8 +67,8 @@ class Row:
 
     @cached_property
     def cost(self) -> Means:
-        """Means of a question."""
-        steps = [line["steps"] for line in self.trace]
+        """Means of a question, without the preparation of a corpus, whose steps have lines of their own."""
+        steps = [line["steps"] for line in self.trace if line["task"] != PREPARATION]
         asked = [[step for step in one if step["ask"] in ("Generate", "Loglikelihood")] for one in steps]
         return {
             "calls": mean([sum(max(1, len(step.get("finishes", ()))) for step in one) for one in asked]),

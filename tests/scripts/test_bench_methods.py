@@ -30,7 +30,8 @@ def row(bench: Any, name: str, calls: int, scores: list[float], samples: tuple[A
     step = {"ask": "Generate", "prompt_tokens": 1, "finishes": ["stop"], "seconds": 0.5}
     steps = [{"ask": "Retrieve", "found": 1}, *[step] * calls]
     run = SimpleNamespace(scores={"em": {f"q{i}": value for i, value in enumerate(scores)}}, samples=samples)
-    return bench.Row(name, run, [{"steps": steps} for _ in scores], 1.0)
+    prepared = {"task": "preparation", "steps": [step] * 50}
+    return bench.Row(name, run, [prepared, *({"task": "t", "steps": steps} for _ in scores)], 1.0)
 
 
 def test_trivial_answers(bench: Any) -> None:
