@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from lm_eval_rag.harness.train.generator_model import IGNORED
+
+
+def computes_logits_at(model: Any) -> bool:
+    """Whether a model can compute logits at given positions alone; with an adapter, its base decides."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return "logits_to_keep" in signature(base.forward).parameters
 
 
 def answer_loss(model: Any, inputs: Mapping[str, Any], num_items_in_batch: Any = None) -> Any:

@@ -7,7 +7,6 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -15,7 +14,7 @@ from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.case import read_case
-from lm_eval_rag.harness.train.answer_loss import answer_loss
+from lm_eval_rag.harness.train.answer_loss import answer_loss, computes_logits_at
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
 from lm_eval_rag.harness.train.precise_adamw import precise_adamw
@@ -133,7 +132,7 @@ def _trainer(settings: Settings, size: int) -> Any:
             self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
             """TRL's loss, without logits of prompt tokens: for a small model they cost as much as all of its layers."""
-            if "logits_to_keep" not in signature(self.accelerator.unwrap_model(model).forward).parameters:
+            if not computes_logits_at(self.accelerator.unwrap_model(model)):
                 return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
             loss = answer_loss(model, inputs, num_items_in_batch)
             if num_items_in_batch is None or not self.args.average_tokens_across_devices:

@@ -17,6 +17,7 @@ from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.train import generator as generator_module
 from lm_eval_rag.harness.train import generator_model, generator_trainer
+from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
@@ -161,6 +162,17 @@ def test_the_dev_score_is_exact_match_in_percent_and_the_best_checkpoint_stays(l
     results = train(little_llama, tmp_path / "run")
     assert (results["dev_em_before"], results["dev_em"], results["epoch"]) == (0, 66.67, 1)
     assert kept == [66.67] and looked[0].max_tokens == 32 and looked[0].stop == ("\n",)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_logits_of_prompts_are_not_computed(little_llama, tmp_path, monkeypatch, lora):
+    """With an adapter or without: the loss that computes logits of the answers alone takes every step."""
+    losses = []
+    monkeypatch.setattr(
+        generator_trainer, "answer_loss", lambda *given: losses.append(answer_loss(*given)) or losses[-1]
+    )
+    train(little_llama, tmp_path / "run", lora=lora, epochs=1)
+    assert len(losses) == 2  # eight rows in steps of four
 
 
 def test_an_adapter_leaves_the_base_as_it_is_and_names_it(little_llama, tmp_path):
