@@ -139,9 +139,7 @@ class Reader:
 
     def reply(self, prompt: str) -> str:
         """What the module asks for whose prompt this is."""
-        name = next(name for start, name in self.starts if prompt.startswith(start))
-        record = self.records[re.findall(r"^Question: (.*)$", prompt, re.MULTILINE)[-1]]
-        shown = prompt.rpartition("References:")[2].rpartition("Question:")[0] if "References:\n" in prompt else ""
+        name, record, shown = self.asked(prompt)
         if name == "static_or_dynamic":
             return "static" if record.labels["static_or_dynamic"] == "static" else "dynamic"
         if name == "calculator":
@@ -150,11 +148,26 @@ class Reader:
             return json.dumps(self.fields.of(str(record.labels["domain"]), record.query))
         invalid = record.labels["question_type"] == "false_premise"
         premise = INVALID if "false_premise" in name else ""  # only some prompts ask for it
-        answer = (premise if invalid else stated(record, shown)) or DONT_KNOW
+        answer = self.answered((premise if invalid else stated(record, shown)) or DONT_KNOW, shown)
         if not name.startswith(("reasoning", "knowledge")):
             return answer
         false = "yes" if answer == INVALID else "no"
-        return f"## Reasoning:\nThe references say so.\n## Answer:\n{answer}\n## False Premise:\n{false}"
+        return f"## Reasoning:\n{self.because(answer, record, shown)}\n## Answer:\n{answer}\n## False Premise:\n{false}"
+
+    def asked(self, prompt: str) -> tuple[str, Record, str]:
+        """The name of the prompt, its question, and the references that it shows."""
+        name = next(name for start, name in self.starts if prompt.startswith(start))
+        record = self.records[re.findall(r"^Question: (.*)$", prompt, re.MULTILINE)[-1]]
+        shown = prompt.rpartition("References:")[2].rpartition("Question:")[0] if "References:\n" in prompt else ""
+        return name, record, shown
+
+    def answered(self, answer: str, shown: str) -> str:
+        """An answer as it is written."""
+        return answer
+
+    def because(self, answer: str, record: Record, shown: str) -> str:
+        """The reasoning before an answer."""
+        return "The references say so."
 
 
 def stated(record: Record, shown: str) -> str:

@@ -117,6 +117,13 @@ def write_files(
     if metadata:
         documents["metadata"] = pa.array([json.dumps(one) if one else None for one in metadata], pa.string())
     pq.write_table(pa.table(documents), folder / DOCUMENTS, compression="zstd")
+    write_banks(folder, rules, examples)
+
+
+def write_banks(folder: Path, rules: Sequence[Rule], examples: Sequence[Example]) -> None:
+    """Write the rules and the worked examples of a corpus."""
+    import pyarrow.parquet as pq
+
     more = {name: kind for name, kind in OPTIONAL_OF_RULES.items() if any(getattr(rule, name) for rule in rules)}
     columns_of_rules = {**RULE_COLUMNS, **more}
     values = [tuple(getattr(rule, name) for name in columns_of_rules) for rule in rules]

@@ -93,10 +93,15 @@ def read_documents(source: Any, *, tokens: int = TOKENS, overlap: int = OVERLAP)
             if id in first:
                 raise UserError(f"{item.where}: {first[id]} has the id {id!r} too. Give each document its own id.")
             first[id] = item.where
-            passages += [item.passage] if item.whole else cut(item.passage, tokens, overlap, item.title)
+            passages += pieces(item, tokens, overlap)
     if not passages:
-        raise UserError(f"There are no documents in {_shown(source)}{_reasons(unread)}. Give {ALLOWED}.")
+        raise UserError(f"There are no documents in {_shown(source)}{reasons(unread)}. Give {ALLOWED}.")
     return Intake(tuple(passages), len(first), tuple(unread))
+
+
+def pieces(document: Document, tokens: int, overlap: int) -> list[Passage]:
+    """The passages of one document, with the limits of :func:`read_documents`."""
+    return [document.passage] if document.whole else cut(document.passage, tokens, overlap, document.title)
 
 
 def as_corpus(
@@ -120,7 +125,7 @@ def as_corpus(
         return given.with_rules(rules) if rules else given
     intake = read_documents(given, tokens=tokens, overlap=overlap)
     if intake.unread:
-        log.warning("%d documents were not read%s.", len(intake.unread), _reasons(intake.unread))
+        log.warning("%d documents were not read%s.", len(intake.unread), reasons(intake.unread))
     return Corpus.of(intake.passages, rules, examples)
 
 
@@ -143,23 +148,39 @@ def _documents(source: Any) -> Iterator[Read]:
 
 
 def _of_path(path: Path) -> Iterator[Read]:
-    """The documents of a folder or a file; ids of files are their paths within the folder."""
-    if os.path.isdir(path):  # False, not an error, for a long text that was taken for a path
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
-    elif os.path.isfile(path):
-        files = [path]
-        if path.suffix.lower() not in KINDS.keys() | READERS.keys():
-            raise UserError(f"{path} has an unknown ending. Give {ALLOWED}.")
-    else:
-        what = "is a device, not a file" if os.path.exists(path) else "does not exist"
-        raise UserError(f"{_shown(path)} {what}. Give {ALLOWED}.")
-    root = path if path.is_dir() else path.parent
+    """The documents of a folder or a file."""
+    root, files = files_of(path)
     with TextFiles() as reader:
         for file in files:
-            if file.suffix.lower() in READERS:
-                yield from _of_records(records(file, "documents"), prefix="" if len(files) == 1 else f"{file.stem}-")
-            else:
-                yield _of_file(reader, file, file.relative_to(root).as_posix())
+            yield from read_file(reader, file, root, alone=len(files) == 1)
+
+
+def files_of(path: Path) -> tuple[Path, list[Path]]:
+    """A folder, and all files in it in order; of a single file its folder, and that file.
+
+    Raises:
+        UserError: There is no such path, or a single file has an unknown ending.
+    """
+    if os.path.isdir(path):  # False, not an error, for a long text that was taken for a path
+        return path, sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
+    if os.path.isfile(path):
+        if path.suffix.lower() not in KINDS.keys() | READERS.keys():
+            raise UserError(f"{path} has an unknown ending. Give {ALLOWED}.")
+        return path.parent, [path]
+    what = "is a device, not a file" if os.path.exists(path) else "does not exist"
+    raise UserError(f"{_shown(path)} {what}. Give {ALLOWED}.")
+
+
+def read_file(reader: TextFiles, file: Path, root: Path, *, alone: bool) -> Iterator[Read]:
+    """The documents of one file; the id of a text is its path within ``root``.
+
+    Args:
+        alone: Whether it is the only file: otherwise its name is in the ids of rows that have none.
+    """
+    if file.suffix.lower() in READERS:
+        yield from _of_records(records(file, "documents"), prefix="" if alone else f"{file.stem}-")
+    else:
+        yield _of_file(reader, file, file.relative_to(root).as_posix())
 
 
 def _of_file(reader: TextFiles, file: Path, name: str) -> Read:
@@ -256,7 +277,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _reasons(unread: Sequence[tuple[str, str]]) -> str:
+def reasons(unread: Sequence[tuple[str, str]]) -> str:
+    """What could not be read, and why, as the end of a sentence."""
     if not unread:
         return ""
     more = f"; and {len(unread) - LISTED} more" if len(unread) > LISTED else ""

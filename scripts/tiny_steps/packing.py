@@ -52,18 +52,25 @@ class Tree:
         return len(self.ids)
 
 
-def tree_of(rows: Sequence[Row], tokenizer: Tokenizer, light: Mapping[str, float], limit: int = LIMIT) -> Tree:
+def tree_of(
+    rows: Sequence[Row],
+    tokenizer: Tokenizer,
+    light: Mapping[str, float],
+    limit: int = LIMIT,
+    longest: int = LONGEST,
+) -> Tree:
     """The tree of some rows.
 
     Args:
         light: Weight of the steps whose replies cannot be known from the prompt; 1 for the others.
         limit: About the most tokens of the tree; rows beyond them are left out.
+        longest: Tokens of a row; longer ones are left out.
     """
     tree = Tree()
     texts = [text for _, prompt, reply in rows for text in (prompt, joined(prompt, reply))]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
     for (step, _, text), prompt, reply in zip(rows, ids[::2], ids[1::2], strict=True):
-        if len(tree) < limit and len(prompt) + len(reply) < LONGEST:
+        if len(tree) < limit and len(prompt) + len(reply) < longest:
             goes_on = step in SENTENCES and "answer is" not in text
             tree.add(prompt, reply if goes_on else [*reply, END], light.get(step, 1.0))
     return tree

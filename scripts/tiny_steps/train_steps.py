@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
 import attention
 import torch
 from exercises import exercise_rows
-from packing import Tree, collate, tree_of
+from packing import LONGEST, Tree, collate, tree_of
 from torch.nn import functional
 from train_tiny import optimizers, rate_at, save
 from transformers import AutoTokenizer, LlamaForCausalLM
@@ -80,10 +80,10 @@ class Run:
                 group = json.loads(line)
                 if group["method"] not in self.args.methods:
                     continue
-                if rng.random() < EXERCISES:
+                if rng.random() < self.args.exercises:
                     yield tree_of(exercise_rows(rng.randrange(2**40)), self.pieces, LIGHT)
                 rows = [(step, prompt, reply) for step, prompt, reply in group["rows"]]
-                yield tree_of(rng.sample(rows, len(rows)), self.pieces, LIGHT)
+                yield tree_of(rng.sample(rows, len(rows)), self.pieces, LIGHT, longest=self.args.longest)
 
     def batches(self) -> Iterator[list[dict[str, torch.Tensor]]]:
         """Each step's trees in two parts of like lengths."""
@@ -162,6 +162,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20, help="duration of the run, in minutes of CPU time")
     parser.add_argument("--tokens", type=int, default=3000, help="tokens per step, without padding")
     parser.add_argument("--rate", type=float, default=5e-4, help="peak learning rate")
+    parser.add_argument("--exercises", type=float, default=EXERCISES, help="share of trees that are exercises")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="tokens of a row; longer ones are left out")
     parser.add_argument("--methods", nargs="+", default=METHODS, help="methods whose rows are learned")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)

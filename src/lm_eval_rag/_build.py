@@ -1,4 +1,4 @@
-"""``lm-eval-rag build``: what builds the data of each task."""
+"""``lm-eval-rag build``: what builds the data of each task, and a corpus of one's own documents."""
 
 from __future__ import annotations
 
@@ -6,34 +6,70 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.common.ray_engine import add_engine, engine_of
 
 
 def build_main(argv: Sequence[str]) -> int:
-    """Build tasks by name and print their folders; returns 0.
+    """Build tasks by name and print their folders, or with ``--out`` a corpus of documents; returns 0.
 
     Raises:
-        UserError: A task or a choice of documents that there is not.
+        UserError: A task or a choice of documents that there is not, or documents that cannot be read.
     """
-    parser = argparse.ArgumentParser(prog="lm-eval-rag build", description="Build the data of tasks.")
-    parser.add_argument("tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, or single tasks")
+    chosen = _parser().parse_args(argv)
+    if chosen.out is not None:
+        return _build_documents(chosen)
+    if engine_of(chosen) is not None or (chosen.passage_tokens, chosen.overlap) != (None, None):
+        raise UserError("--engine, --passage_tokens and --overlap are for documents of your own: give --out too.")
+    builders = builders_of_tasks()
+    unknown_names = [name for name in chosen.tasks if name not in builders]
+    if unknown_names:
+        hint = "For documents of your own, name the new corpus with --out." if Path(unknown_names[0]).exists() else ""
+        raise unknown("task", unknown_names[0], builders, hint=hint)
+    _check_corpus(chosen.corpus, chosen.tasks)
+    options = {"seed": chosen.seed} | ({} if chosen.corpus in (None, "train") else {"corpus": chosen.corpus})
+    for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
+        sys.stdout.write(f"{cache_dir() / made(**options)}\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS
+
+    parser = argparse.ArgumentParser(
+        prog="lm-eval-rag build", description="Build the data of tasks, or with --out a corpus of your own documents."
+    )
+    parser.add_argument(
+        "tasks", nargs="+", metavar="TASK", help="'ruleqa' for all five sets, single tasks, or a folder of documents"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of everything drawn; what the tasks themselves use is 0")
     documents = (
         "of a set with times: train (its training facts) or train_valid (its validation facts too); of a task over "
         "Wikipedia: pooled, own, fullwiki, wiki18_100w, mirror and others"
     )
     parser.add_argument("--corpus", metavar="NAME", help=documents)
-    chosen = parser.parse_args(argv)
-    builders = builders_of_tasks()
-    unknown_names = [name for name in chosen.tasks if name not in builders]
-    if unknown_names:
-        raise unknown("task", unknown_names[0], builders)
-    _check_corpus(chosen.corpus, chosen.tasks)
-    options = {"seed": chosen.seed} | ({} if chosen.corpus in (None, "train") else {"corpus": chosen.corpus})
-    for made in dict.fromkeys(part for name in chosen.tasks for part in builders[name]):
-        sys.stdout.write(f"{cache_dir() / made(**options)}\n")
+    parser.add_argument("--out", type=Path, metavar="CORPUS", help="new folder for the corpus of your own documents")
+    parser.add_argument("--passage_tokens", type=int, metavar="N", help=f"words of a passage (default: {TOKENS})")
+    parser.add_argument("--overlap", type=int, metavar="N", help=f"words that neighbours share (default: {OVERLAP})")
+    add_engine(parser)
+    return parser
+
+
+def _build_documents(chosen: argparse.Namespace) -> int:
+    """The corpus of a folder or file of documents."""
+    from lm_eval_rag.harness.documents.blocks import build_corpus
+    from lm_eval_rag.harness.documents.intake import reasons
+
+    if len(chosen.tasks) != 1 or chosen.corpus is not None or chosen.seed:
+        raise UserError("--out takes one folder or file of documents, without --corpus and --seed.")
+    given = {"tokens": chosen.passage_tokens, "overlap": chosen.overlap}
+    limits = {name: value for name, value in given.items() if value is not None}
+    built = build_corpus(Path(chosen.tasks[0]), chosen.out, **limits, engine=engine_of(chosen))
+    unread = f"; {len(built.unread):,} not read{reasons(built.unread)}" if built.unread else ""
+    sys.stdout.write(f"{built.passages:,} passages of {built.documents:,} documents: {chosen.out}{unread}\n")
     return 0
 
 

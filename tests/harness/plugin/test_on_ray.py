@@ -20,6 +20,7 @@ from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.common.ray_engine import RayEngine, add_engine, engine_of
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.documents import blocks
 from lm_eval_rag.harness.generators import on_ray
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
@@ -207,6 +208,29 @@ def test_encode_writes_the_bytes_of_one_process(
 def _files(cache: Path) -> dict[str, bytes]:
     """Vectors, notes and manifest."""
     return {path.name: path.read_bytes() for path in cache.rglob("embeddings/*/*") if path.suffix in (".npy", ".json")}
+
+
+def test_build_writes_the_bytes_of_one_process(workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_worker(block: Any) -> int:
+        from lm_eval_rag.harness.documents.blocks import read_block
+
+        return read_block(block)
+
+    (tmp_path / "documents").mkdir()
+    for number in range(9):
+        (tmp_path / "documents" / f"{number}.txt").write_text(f"Text {number} speaks of Vale. " * 100)
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(blocks, "FILES", 2)
+    arguments = ["build", str(tmp_path / "documents"), "--passage_tokens", "40", "--out"]
+    assert cli.main([*arguments, str(tmp_path / "plain")]) == 0
+    function = dies_once(in_worker, tmp_path / "killed", lambda block: block.number == 2)
+    monkeypatch.setattr(blocks, "read_block", function)
+    assert cli.main([*arguments, str(tmp_path / "ray"), "--engine", "ray"]) == 0
+    assert (tmp_path / "killed").exists()
+    plain, on_ray = ({p.name: p.read_bytes() for p in (tmp_path / one).iterdir()} for one in ("plain", "ray"))
+    assert plain == on_ray and len(plain) == 4
+    monkeypatch.setattr(RayEngine, "run", lambda *_: None)  # workers that write elsewhere
+    assert cli.main([*arguments, str(tmp_path / "lost"), "--engine", "ray"]) == 2 and not (tmp_path / "lost").exists()
 
 
 @pytest.mark.parametrize("temporal", [True, False])
