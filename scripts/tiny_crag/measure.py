@@ -1,0 +1,109 @@
+"""How well an embedded generator follows CRAG's prompts: the table of its card.
+
+    python scripts/tiny_crag/measure.py tiny_crag [--prompts 100]
+
+For each kind of prompt, over prompts that the ladder sent to the teacher in a world that training has not seen: the
+share of greedy replies that can be read in the form that the prompt asks for, and the share whose content equals the
+teacher's (the answer of the reasoning form, the value of an expression, the fields of a JSON object).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import random
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from make_rows import rows_of
+
+from lm_eval_rag.harness.backends.calculation import CalculateBackend
+from lm_eval_rag.harness.core.ask_types import Calculate
+from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.generators.lm import LMGenerator
+from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
+from lm_eval_rag.harness.scoring.normalise import normalise
+from lm_eval_rag.methods.crag.crag_prompts import END
+from lm_eval_rag.methods.crag.reasoning import read_reasoning
+from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
+
+UNSEEN = 900_001  # seed of a world; training takes 1,000 and the next few
+NOTHING = "no expression"
+
+
+def content(name: str, reply: str) -> str | None:
+    """What counts of a reply, as a text; None if it is not in the form of its prompt."""
+    if name == "static_or_dynamic":
+        return choice(reply, ("static", "dynamic"))
+    if name == "calculator":
+        return _value(code_line(reply))
+    if name == "fields":
+        return _fields(reply)
+    if name.startswith(("reasoning", "knowledge")):
+        read = read_reasoning(reply)
+        return None if read is None else normalise(read.answer)
+    return normalise(one_line(reply)) or None
+
+
+def _value(line: str) -> str | None:
+    if not line:
+        return NOTHING
+    (served,) = CalculateBackend().serve([(Query("q", ""), Calculate(line))])
+    return None if served.value.refused else served.value.value
+
+
+def _fields(reply: str) -> str | None:
+    match = re.search(r"\{.*\}", reply)
+    try:
+        return json.dumps({key: value for key, value in json.loads(match[0]).items() if value}) if match else None
+    except ValueError:
+        return None
+
+
+def measured(generator: Generator, most: int, seed: int = UNSEEN) -> Mapping[str, dict[str, Any]]:
+    """By kind of prompt: number of prompts, of readable replies, and of those with the teacher's content."""
+    by_name = defaultdict[str, list[tuple[str, str]]](list)
+    for group in rows_of(seed):
+        ((name, prompt, reply),) = group["rows"]
+        by_name[name].append((prompt, reply))
+    table = {}
+    for name, rows in sorted(by_name.items()):
+        rows = random.Random(0).sample(rows, min(most, len(rows)))
+        decoding = Decoding(max_tokens=128, stop=("\n\n\n", END))
+        replies = generator.generate([prompt for prompt, _ in rows], decoding, [0] * len(rows))
+        given = [content(name, str(reply)) for reply in replies]
+        wanted = [content(name, reply) for _, reply in rows]
+        counts = {"prompts": len(rows), "read": sum(one is not None for one in given)}
+        equal = [one is not None and one == other for one, other in zip(given, wanted, strict=True)]
+        common = max(map(wanted.count, wanted)) if wanted else 0
+        table[name] = counts | {"equal": sum(equal), "most common": common}
+    return table
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("generator", help="the name of an embedded generator, or a folder")
+    parser.add_argument("--prompts", type=int, default=100, help="of each kind at most")
+    args = parser.parse_args()
+    logging.disable(logging.INFO)
+    folder = EMBEDDED.get(args.generator, args.generator)
+    table = measured(LMGenerator(ModelSpec("hf", {"pretrained": str(folder)}), chat=False), args.prompts)
+    print(
+        "| prompt | prompts | readable, % | content equals, % | the most common content, % |\n|---|---:|---:|---:|---:|"
+    )
+    for name, row in table.items():
+        shares = " | ".join(f"{100 * row[key] / row['prompts']:.0f}" for key in ("read", "equal", "most common"))
+        print(f"| `{name}` | {row['prompts']} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()
