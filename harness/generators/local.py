@@ -16,6 +16,7 @@ from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.generators.base import Decoding, cut
+from lm_eval_rag.harness.generators.cpu_steps import quicken
 from lm_eval_rag.harness.generators.extractive import Sources, Spans, extracting, spans_of
 
 # What stays of a checkpoint's generation_config.json; all else is about limits and sampling.
@@ -70,6 +71,7 @@ def continue_batch(
     """
     import torch
 
+    quicken(lm.model)
     ids, mask = _padded(lm, prompts, decoding.max_tokens)
     ends = _end_ids(lm, decoding.stop)
     start = ids.shape[1] if lm.backend == "causal" else 1  # an encoder-decoder writes after its start token
