@@ -53,8 +53,9 @@ def attend(
     import torch
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    special = any(value is not None for name, value in options.items() if name in ("position_bias", "softcap", "cache"))
-    if query.shape[2] != 1 or torch.is_grad_enabled() or special:
+    special = any(options.get(name) is not None for name in ("position_bias", "softcap", "cache"))
+    by_head = attention_mask is not None and attention_mask.shape[1] != 1
+    if query.shape[2] != 1 or torch.is_grad_enabled() or special or by_head:
         output, _ = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )

@@ -76,5 +76,6 @@ def test_what_it_does_not_know_is_left_to_torch(monkeypatch):
     with torch.no_grad():
         attend(None, token, keys, keys, None, position_bias=torch.zeros(1))
         attend(None, keys, keys, keys, None)
+        attend(None, token, keys, keys, torch.zeros(1, 2, 1, 5))  # a mask for each head
     attend(None, token, keys, keys, None)  # while gradients are taken
-    assert len(asked) == 3 and cpu_steps.TORCH == "sdpa"
+    assert len(asked) == 4 and cpu_steps.TORCH == "sdpa"
