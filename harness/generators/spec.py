@@ -2,11 +2,10 @@
 
 ``tiny`` is the embedded default: a small causal LM whose checkpoint lies beside this file; ``tiny_rgft`` is the same
 after rule-guided fine-tuning, ``tiny_ssft`` after fine-tuning without rules, ``tiny_steps`` after training for methods
-of several steps. Every other name is
-one that ``lm_eval --model`` knows; its arguments are our ``gen_*`` arguments without the prefix. ``gen_pretrained=``
-takes a folder or a Hub id (``ORG/NAME@REVISION``), and so does ``gen_peft=``, whose base model is the one that the
-adapter names unless ``gen_pretrained=`` names another. For vLLM ``gen_lora_local_path=``, lm_eval's own name of it, is
-the same.
+of several steps, ``tiny_crag`` for the modules of CRAG's hybrid. Every other name is one that ``lm_eval --model``
+knows; its arguments are our ``gen_*`` arguments without the prefix. ``gen_pretrained=`` takes a folder or a Hub id
+(``ORG/NAME@REVISION``), and so does ``gen_peft=``, whose base model is the one that the adapter names unless
+``gen_pretrained=`` names another. For vLLM ``gen_lora_local_path=``, lm_eval's own name of it, is the same.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ EMBEDDED = {  # name -> the folder of its checkpoint
     "tiny_rgft": Path(__file__).parent / "rulerag_tiny_rgft",
     "tiny_ssft": Path(__file__).parent / "rulerag_tiny_ssft",
     "tiny_steps": Path(__file__).parent / "reasoning_tiny",
+    "tiny_crag": Path(__file__).parent / "crag_tiny",
 }
 NO_GENERATOR = "dummy"  # lm_eval's model with meaningless answers: a run with it measures only retrieval
 KEYS = {  # what needs a key, and the environment variable that holds it
@@ -75,7 +75,7 @@ class ModelSpec:
     """An lm_eval model that is not built yet.
 
     Args:
-        name: ``tiny``, ``tiny_rgft``, ``tiny_ssft``, ``tiny_steps`` or a name of lm_eval's registry.
+        name: ``tiny``, ``tiny_rgft``, ``tiny_ssft``, ``tiny_steps``, ``tiny_crag`` or a name of lm_eval's registry.
         arguments: Its arguments; never an API key, which comes from the environment alone.
         batch_size: Of local models; None for the default (32 for embedded ones, else 1).
         device: Of local models; None for lm_eval's choice.

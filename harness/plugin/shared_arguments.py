@@ -21,7 +21,7 @@ class Shared:
 
 
 OWN = {  # read by arguments.py
-    "generator": Shared("a text", "tiny", "Language model: tiny, tiny_rgft, tiny_ssft, tiny_steps, or one of lm_eval."),
+    "generator": Shared("a text", "tiny", "tiny, tiny_rgft, tiny_ssft, tiny_steps, tiny_crag, or a model of lm_eval."),
     "chat": Shared("True or False", "", "Whether prompts go through the chat template; by default if there is one."),
     "retriever": Shared("a text", "bm25", "The retriever; `lm-eval-rag describe` lists them."),
     "corpus": Shared("a file or a folder", "", "Documents of your own, in place of the task's corpus."),

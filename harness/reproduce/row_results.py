@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.data.page_store import SEPARATOR
 from lm_eval_rag.harness.generators.spec import NO_GENERATOR
 from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
 from lm_eval_rag.harness.report.clusters import Clusters
@@ -110,7 +111,7 @@ class Reader:
             questions=len(samples),
             unscored=sum(not sample["metrics"] for sample in samples.values()),
             version=run.version,
-            corpora=tuple(sorted({str(doc.get("corpus")) for doc in docs.values()})),
+            corpora=corpora_of(docs.values()),
             seconds=seconds,
             date=run.date,
             packages=tuple(f"{name} {version}" for name, version in run.versions.items()),
@@ -137,6 +138,11 @@ class Reader:
         if corpus.id not in self._parts:
             self._parts[corpus.id] = part_of_heads(corpus.rules())
         return self._parts[corpus.id].get(str(doc.get("relation")), "")
+
+
+def corpora_of(docs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The corpora of some questions; of pages that belong to a question (CRAG), the set of all questions' pages."""
+    return tuple(sorted({str(doc.get("corpus")).partition(SEPARATOR)[0] for doc in docs}))
 
 
 def clusters_of(results: Results, task: str, ids: Iterable[str]) -> Clusters:

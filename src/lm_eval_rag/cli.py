@@ -58,7 +58,7 @@ def _end(message: str, status: int) -> int:
 
 
 def build(argv: Sequence[str]) -> int:
-    """Build the data of tasks ahead of their first use."""
+    """Build the data of tasks ahead of their first use, or a corpus of your own documents."""
     from lm_eval_rag._build import build_main
 
     return build_main(list(argv))

@@ -11,6 +11,7 @@ import pytest
 
 from lm_eval_rag.harness.plugin.arguments import LM_EVALS, read_arguments
 from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
+from lm_eval_rag.harness.reproduce.row_results import corpora_of
 from lm_eval_rag.harness.reproduce.running import jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_spec import Row
@@ -102,13 +103,20 @@ def test_rows_that_run_here_state_their_judge_and_their_form() -> None:
         if name not in LARGE:
             _, config = parsed(row)
             assert config.metadata["judge"] == "rules", name
-            assert bool(config.apply_chat_template) == (row.arguments["generator"] != "tiny"), name
+            assert bool(config.apply_chat_template) == (row.arguments["generator"] != "tiny_crag"), name
 
 
 def test_a_dry_run_prints_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = {"tables": BOARDS / "reproduce", "published": BOARDS / "published"}
     assert reproduce_main(["crag_table2", "--dry-run", "--out", str(tmp_path)], **folders, build=str) == 0  # type: ignore[arg-type]
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1].rstrip(":") for line in lines if line.startswith("# ")] == list(ROWS)
+    assert [line.split()[1].rstrip(":") for line in lines if line.startswith("# ") and ":" in line] == list(ROWS)
+    assert lines[0] == "# the questions that are sampled"
     assert sum(line.startswith("lm_eval run ") for line in lines) == len(ROWS)
     assert lines.count(BUILD) == 1  # several rows need it, and a line is printed once
+
+
+def test_a_sample_of_questions_with_pages_of_their_own_is_the_same_data() -> None:
+    docs = [{"corpus": "crag_demo/03b6#finance-1"}, {"corpus": "crag_demo/03b6#movie-2"}]
+    assert corpora_of(docs) == corpora_of(docs[:1]) == ("crag_demo/03b6",)
+    assert corpora_of([{"corpus": "ruleqa_i/58"}, {"corpus": "ruleqa_f/71"}]) == ("ruleqa_f/71", "ruleqa_i/58")

@@ -87,7 +87,8 @@ def test_every_ruleqa_table_begins_with_the_trivial_baselines_and_tests_its_meth
         and row.arguments.get("generator") != "dummy"
         and row.arguments.get("rules") in (None, "selected")
     }
-    assert {claim.better for claim in claims} == {(name,) for name in answering - controls - set(TRIVIAL)}
+    told = {name for claim in claims for name in claim.better}
+    assert {name for name in told if not lines[name][0].needs} == answering - controls - set(TRIVIAL)
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)

@@ -1,6 +1,6 @@
 """How well an embedded generator follows CRAG's prompts: the table of its card.
 
-    python scripts/tiny_crag/measure.py tiny_crag [--prompts 100]
+    python scripts/tiny_crag/measure_crag.py tiny_crag [--prompts 100]
 
 For each kind of prompt, over prompts that the ladder sent to the teacher in a world that training has not seen: the
 share of greedy replies that can be read in the form that the prompt asks for, and the share whose content equals the
@@ -16,13 +16,12 @@ import random
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from make_rows import rows_of
+from make_crag_rows import rows_of
 
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.core.ask_types import Calculate
@@ -37,6 +36,7 @@ from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
 
 UNSEEN = 900_001  # seed of a world; training takes 1,000 and the next few
 NOTHING = "no expression"
+Row = tuple[str, str, str]
 
 
 def content(name: str, reply: str) -> str | None:
@@ -68,24 +68,36 @@ def _fields(reply: str) -> str | None:
         return None
 
 
-def measured(generator: Generator, most: int, seed: int = UNSEEN) -> Mapping[str, dict[str, Any]]:
-    """By kind of prompt: number of prompts, of readable replies, and of those with the teacher's content."""
+def table_of(generator: Generator, rows: Sequence[Row], most: int) -> Mapping[str, dict[str, int]]:
+    """By kind of prompt: number of prompts, of readable replies, and of those with the teacher's content.
+
+    Args:
+        rows: (kind, prompt, reply of the teacher).
+        most: Prompts of a kind, drawn.
+    """
     by_name = defaultdict[str, list[tuple[str, str]]](list)
-    for group in rows_of(seed):
-        ((name, prompt, reply),) = group["rows"]
+    for name, prompt, reply in rows:
         by_name[name].append((prompt, reply))
     table = {}
-    for name, rows in sorted(by_name.items()):
-        rows = random.Random(0).sample(rows, min(most, len(rows)))
+    for name, pairs in sorted(by_name.items()):
+        drawn = random.Random(0).sample(pairs, min(most, len(pairs)))
         decoding = Decoding(max_tokens=128, stop=("\n\n\n", END))
-        replies = generator.generate([prompt for prompt, _ in rows], decoding, [0] * len(rows))
+        replies = generator.generate([prompt for prompt, _ in drawn], decoding, [0] * len(drawn))
         given = [content(name, str(reply)) for reply in replies]
-        wanted = [content(name, reply) for _, reply in rows]
-        counts = {"prompts": len(rows), "read": sum(one is not None for one in given)}
+        wanted = [content(name, reply) for _, reply in drawn]
         equal = [one is not None and one == other for one, other in zip(given, wanted, strict=True)]
-        common = max(map(wanted.count, wanted)) if wanted else 0
-        table[name] = counts | {"equal": sum(equal), "most common": common}
+        table[name] = {
+            "prompts": len(drawn),
+            "read": sum(one is not None for one in given),
+            "equal": sum(equal),
+            "most common": max(map(wanted.count, wanted)),
+        }
     return table
+
+
+def embedded(name: str) -> LMGenerator:
+    """An embedded generator by name or folder."""
+    return LMGenerator(ModelSpec("hf", {"pretrained": str(EMBEDDED.get(name, name))}), chat=False)
 
 
 def main() -> None:
@@ -95,8 +107,8 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=100, help="of each kind at most")
     args = parser.parse_args()
     logging.disable(logging.INFO)
-    folder = EMBEDDED.get(args.generator, args.generator)
-    table = measured(LMGenerator(ModelSpec("hf", {"pretrained": str(folder)}), chat=False), args.prompts)
+    rows = list(dict.fromkeys(tuple(row) for group in rows_of(UNSEEN) for row in group["rows"]))
+    table = table_of(embedded(args.generator), rows, args.prompts)
     print(
         "| prompt | prompts | readable, % | content equals, % | the most common content, % |\n|---|---:|---:|---:|---:|"
     )
