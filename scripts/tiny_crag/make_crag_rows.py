@@ -2,12 +2,14 @@
 
     python scripts/tiny_crag/make_crag_rows.py --out tiny-crag/rows.jsonl --worlds 30
     python scripts/tiny_steps/train_steps.py --rows tiny-crag/rows.jsonl --out harness/generators/crag_tiny \\
-           --work tiny-crag --methods crag --exercises 0 --longest 1900 --tokens 4000 --minutes 80
+           --work tiny-crag --methods crag --exercises 0 --longest 1900 --limit 2300 --tokens 5000 --minutes 170
 
 The teacher is the reader without mistakes of scripts/crag_reader.py: it knows the gold answers, gives one if the
 references state it, and "I don't know" otherwise. Its reasoning is the question once more, and it writes answers in the
-letters of the references. A line of the file is one prompt: {"method": "crag", "rows": [[its name, prompt, reply]]}.
-Seeds are from 1,000 on; seed 0 is the benchmark's world, whose questions have the same forms.
+letters of the references. A line of the file is a group of prompts that begin alike, {"method": "crag", "rows": [[name
+of the prompt, prompt, reply], ...]}: the same references with other questions of the world about what they name, or
+prompts without references. Training reads what they share once. Seeds are from 1,000 on; seed 0 is the benchmark's
+world, whose questions have the same forms.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +43,24 @@ from lm_eval_rag.tasks.crag_demo.world import World, make_world
 
 BASE = Path(__file__).resolve().parents[2] / "harness" / "generators" / "rulerag_tiny"
 FIRST_SEED = 1000
+BY_CALLS = 0.4  # share of runs with the graph that ask it by function calls
+YEAR = "2024"  # of the worlds' games
+OF_METRIC = {"price": "finance_get_price_history", "dividend": "finance_get_dividends_history",
+             "EPS": "finance_get_eps", "P/E ratio": "finance_get_pe_ratio",
+             "marketCap": "finance_get_market_capitalization"}  # fmt: skip
+BORN = ("music_get_artist_birth_date", "artist_name")
+OF_ARTIST = {"member": ("music_get_members", "band_name"), "lifespan": ("music_get_lifespan", "artist_name"),
+             "artist work": ("music_get_artist_all_works", "artist_name"),
+             "grammy award count": ("music_grammy_get_award_count_by_artist", "artist_name")}  # fmt: skip
+OF_SONG = {"author": "music_get_song_author", "release date": "music_get_song_release_date"}
 CONTEXT = 2048  # tokens of the embedded generator
-KEPT = {"static_or_dynamic": 0.4, "knowledge": 0.2}  # share of the rows of a kind that are learned soon
-SILENT = 0.4  # of rows that say nothing, which are the half of some kinds
+KEPT = {"baseline": 0.3, "refined": 0.3, "calculator": 0.5}  # share of the groups of a kind; others 1
+AGAIN = {"fields": 4, "calls": 4, "static_or_dynamic": 4, "domain": 6}  # how often a group stands in the file
+EMPTY = 0.5  # share of empty expressions that is kept; most questions need none
+# prompts without references: how many of a world
+SHORT = {"fields": 240, "calls": 160, "static_or_dynamic": 120, "domain": 60, "knowledge": 36}
+OTHERS, SILENT, TOGETHER = 5, 1, 12  # other questions about references, of them without an answer; short prompts
 NAMES = ("market_identifier", "movie_name", "person", "artist_name", "song_name", "team", "main_entity")
-AGAIN = {"fields": 3}  # how often the rows of a kind stand in the file; few questions need it
 
 
 class Teacher(Reader):
@@ -73,11 +88,18 @@ class Teacher(Reader):
         return f"- {record.query}"
 
     def reply(self, prompt: str) -> str:
-        """As the reader's, with names in the letters of the question."""
-        reply = super().reply(prompt)
-        if self.asked(prompt)[0] != "fields":
+        """As the reader's, with names in the letters of the question, and no sum that equals only when rounded."""
+        (name, record, _), reply = self.asked(prompt), super().reply(prompt)
+        if name == "calculator":
+            rounded = "." in reply and "/" not in reply and not any("." in answer for answer in record.answers)
+            return "" if rounded else reply
+        if name == "domain":
+            return str(record.labels["domain"])
+        if name not in ("fields", "calls"):
             return reply
-        return json.dumps({key: text.lower() if key in NAMES else text for key, text in json.loads(reply).items()})
+        found = self.fields.of(str(record.labels["domain"]), record.query)
+        fields = {key: text.lower() if key in NAMES else text for key, text in found.items()}
+        return json.dumps(calls(fields) if name == "calls" else fields)
 
     def count_tokens(self, text: str) -> int:
         """By the tokenizer."""
@@ -88,6 +110,26 @@ class Teacher(Reader):
         return CONTEXT - max_tokens
 
 
+def calls(fields: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The function calls that look up what the fields name, as a model writes them."""
+
+    def each(key: str, function: str, parameter: str, **more: str) -> list[dict[str, Any]]:
+        names = filter(None, fields.get(key, "").split(", "))
+        return [{"function_name": function, "args": {parameter: name, **more}} for name in names]
+
+    ball = "soccer" if fields.get("sport_type") == "soccer" else "nba"
+    day = {"date": fields["datetime"] or YEAR}
+    return [
+        *each("market_identifier", OF_METRIC.get(fields.get("metric", ""), "finance_get_info"), "ticker_name"),
+        *each("movie_name", "movie_get_movie_info", "movie_name"),
+        *each("person", "movie_get_person_info", "person_name"),
+        *each("artist_name", *OF_ARTIST.get(fields.get("artist_aspect", ""), BORN)),
+        *each("song_name", OF_SONG[fields.get("song_aspect", "author")], "song_name"),
+        *each("team", f"sports_{ball}_get_games_on_date", "team_name", **day),
+        *each("main_entity", "open_search_entity_by_name", "query"),
+    ]
+
+
 def ways(rng: random.Random) -> tuple[Any, dict[str, Any]]:
     """A method, with the arguments of a step of the ladder; short prompts are read, and learned, faster."""
     place = rng.randrange(-1, len(STEPS))
@@ -96,6 +138,8 @@ def ways(rng: random.Random) -> tuple[Any, dict[str, Any]]:
     drawn = {"dynamic": rng.choice(("decline", "answer")), "k": rng.choice((2, 3, 5, 10)),
              "table_length": rng.choice((600, 1500, 4000))}  # fmt: skip
     switches = {name: i <= place for i, name in enumerate(STEPS)}
+    if place == len(STEPS) - 1 and rng.random() < BY_CALLS:  # the list of all functions would not fit the context
+        drawn |= {"graph": "calls", "routing": True}
     return crag_hybrid, {**switches, **drawn, "samples": 1, "reasoning_tokens": 128}
 
 
@@ -112,9 +156,48 @@ def rows_of(seed: int) -> Iterator[dict[str, Any]]:
             by_way.setdefault(repr(arguments), (method, arguments, []))[2].append(query)
         for method, arguments, queries in by_way.values():
             Engine(Corpora(), teacher, Journal(None, "teacher")).run(bind(method, arguments), queries, name="rows")
+    short: dict[str, set[str]] = {name: set() for name in SHORT}
     for prompt, (name, reply) in teacher.rows.items():
-        if rng.random() < KEPT.get(name, 1.0) * (SILENT if DONT_KNOW in reply or not reply else 1.0):
-            yield from [{"method": "crag", "rows": [[name, prompt, reply]]}] * AGAIN.get(name, 1)
+        if name in SHORT:
+            _, record, _ = teacher.asked(prompt)
+            same = [r for r in records if name != "calls" or r.labels["domain"] == record.labels["domain"]]
+            short[name] |= {asking(prompt, record, other) for other in same}
+        elif rng.random() < KEPT.get(name, 1.0):
+            rows = [(name, prompt, reply), *others(prompt, name, teacher, rng)]
+            rows = [row for row in rows if row[2] or rng.random() < EMPTY]
+            yield from [{"method": "crag", "rows": rows}] if rows else []
+    for name, prompts in short.items():
+        drawn = rng.sample(sorted(prompts), min(len(prompts), SHORT[name]))
+        for at in range(0, len(drawn), TOGETHER):
+            rows = [(name, shown, teacher.reply(shown)) for shown in drawn[at : at + TOGETHER]]
+            yield from [{"method": "crag", "rows": rows}] * AGAIN.get(name, 1)
+
+
+def asking(prompt: str, record: Record, other: Record) -> str:
+    """The prompt with another record's question."""
+    before, question, after = prompt.rpartition(f"Question: {record.query}")
+    return f"{before}{question and f'Question: {other.query}'}{after}"
+
+
+def others(prompt: str, name: str, teacher: Teacher, rng: random.Random) -> Iterator[tuple[str, str, str]]:
+    """Rows with the same references and other questions about what these name; few of them are without an answer."""
+    _, record, shown = teacher.asked(prompt)
+    domain, text = str(record.labels["domain"]), shown.lower()
+    written = silent = 0
+    for other in rng.sample(list(teacher.records.values()), len(teacher.records)):
+        fields = teacher.fields.of(domain, other.query)
+        names = [one for key in NAMES if fields.get(key) for one in fields[key].lower().split(", ")]
+        if other is record or other.labels["domain"] != domain or not names or not all(one in text for one in names):
+            continue
+        asked = asking(prompt, record, other)
+        reply = teacher.reply(asked)
+        nothing = DONT_KNOW in reply or not reply
+        if nothing and silent == SILENT:
+            continue
+        silent, written = silent + nothing, written + 1
+        yield name, asked, reply
+        if written == OTHERS:
+            return
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 For each kind of prompt, over prompts that the ladder sent to the teacher in a world that training has not seen: the
 share of greedy replies that can be read in the form that the prompt asks for, and the share whose content equals the
-teacher's (the answer of the reasoning form, the value of an expression, the fields of a JSON object).
+teacher's (the answer of the reasoning form, the value of an expression, the fields of a JSON object, the calls).
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding, Generator
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
+from lm_eval_rag.harness.kg.calling import read_calls
 from lm_eval_rag.harness.scoring.normalise import normalise
+from lm_eval_rag.methods.crag.attribute_predictor import LABELS
 from lm_eval_rag.methods.crag.crag_prompts import END
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
 from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
@@ -41,15 +43,18 @@ Row = tuple[str, str, str]
 
 def content(name: str, reply: str) -> str | None:
     """What counts of a reply, as a text; None if it is not in the form of its prompt."""
-    if name == "static_or_dynamic":
-        return choice(reply, ("static", "dynamic"))
+    if name in LABELS:
+        return choice(reply, LABELS[name])
     if name == "calculator":
         return _value(code_line(reply))
     if name == "fields":
         return _fields(reply)
+    if name == "calls":
+        read = read_calls(reply)
+        return None if read.refused or "[" not in reply else str(sorted(map(str, read.calls)))
     if name.startswith(("reasoning", "knowledge")):
-        read = read_reasoning(reply)
-        return None if read is None else normalise(read.answer)
+        form = read_reasoning(reply)
+        return None if form is None else normalise(form.answer)
     return normalise(one_line(reply)) or None
 
 

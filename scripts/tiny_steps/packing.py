@@ -55,14 +55,14 @@ class Tree:
 def tree_of(
     rows: Sequence[Row],
     tokenizer: Tokenizer,
-    light: Mapping[str, float],
+    weights: Mapping[str, float],
     limit: int = LIMIT,
     longest: int = LONGEST,
 ) -> Tree:
     """The tree of some rows.
 
     Args:
-        light: Weight of the steps whose replies cannot be known from the prompt; 1 for the others.
+        weights: Of the tokens of a step's replies in the loss; 1 for steps that are not there.
         limit: About the most tokens of the tree; rows beyond them are left out.
         longest: Tokens of a row; longer ones are left out.
     """
@@ -72,7 +72,7 @@ def tree_of(
     for (step, _, text), prompt, reply in zip(rows, ids[::2], ids[1::2], strict=True):
         if len(tree) < limit and len(prompt) + len(reply) < longest:
             goes_on = step in SENTENCES and "answer is" not in text
-            tree.add(prompt, reply if goes_on else [*reply, END], light.get(step, 1.0))
+            tree.add(prompt, reply if goes_on else [*reply, END], weights.get(step, 1.0))
     return tree
 
 

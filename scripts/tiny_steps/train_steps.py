@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
 import attention
 import torch
 from exercises import exercise_rows
-from packing import LONGEST, Tree, collate, tree_of
+from packing import LIMIT, LONGEST, Tree, collate, tree_of
 from torch.nn import functional
 from train_tiny import optimizers, rate_at, save
 from transformers import AutoTokenizer, LlamaForCausalLM
@@ -33,10 +33,14 @@ BASE = ROOT / "harness" / "generators" / "rulerag_tiny"
 EXERCISES = 0.12  # share of trees that are exercises
 PROGRESS = ("step", "seconds", "right", "loss")
 METHODS = ("standard_rag", "iter_retgen", "ircot", "search_agent", "think_then_act", "chain_of_knowledge")
-LIGHT = {  # steps whose replies are partly invented
+WEIGHTS = {  # of a reply's tokens: light where it is partly invented, heavy where one label decides
     "verify_and_edit.rationale": 0.1,
     "chain_of_knowledge.rationale": 0.2,
     "tree_of_thoughts.thought": 0.1,
+    "static_or_dynamic": 8.0,
+    "domain": 8.0,
+    "fields": 2.0,
+    "calls": 2.0,
 }
 
 
@@ -81,9 +85,9 @@ class Run:
                 if group["method"] not in self.args.methods:
                     continue
                 if rng.random() < self.args.exercises:
-                    yield tree_of(exercise_rows(rng.randrange(2**40)), self.pieces, LIGHT)
+                    yield tree_of(exercise_rows(rng.randrange(2**40)), self.pieces, WEIGHTS)
                 rows = [(step, prompt, reply) for step, prompt, reply in group["rows"]]
-                yield tree_of(rng.sample(rows, len(rows)), self.pieces, LIGHT, longest=self.args.longest)
+                yield tree_of(rng.sample(rows, len(rows)), self.pieces, WEIGHTS, self.args.limit, self.args.longest)
 
     def batches(self) -> Iterator[list[dict[str, torch.Tensor]]]:
         """Each step's trees in two parts of like lengths."""
@@ -164,6 +168,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5e-4, help="peak learning rate")
     parser.add_argument("--exercises", type=float, default=EXERCISES, help="share of trees that are exercises")
     parser.add_argument("--longest", type=int, default=LONGEST, help="tokens of a row; longer ones are left out")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="tokens of a tree, after which it gets no further row")
     parser.add_argument("--methods", nargs="+", default=METHODS, help="methods whose rows are learned")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
