@@ -200,20 +200,34 @@ def _same(value: str, answer: str) -> bool:
 def expression(record: Record, shown: str) -> str:
     """An expression over at most three numbers of the references whose value is the gold answer; "" without one."""
     wanted = [answer for answer in record.answers if NUMBER.search(answer)]
-    if record.labels["question_type"] not in COUNTED or not wanted:
+    kind = next((kind for words, kind in KINDS if re.search(words, record.query)), None)
+    if record.labels["question_type"] not in COUNTED or not wanted or kind is None:
         return ""
     texts = dict.fromkeys(text.replace(",", "").rstrip(".") for text in NUMBER.findall(shown))
     numbers = [text for text in texts if float(text) >= 1000 or "." in text][:60]
-    return next((e for e in expressions(numbers) for answer in wanted if _same(str(value_of(e)), answer)), "")
+    return next((e for e in kind(numbers) for answer in wanted if _same(str(value_of(e)), answer)), "")
 
 
-def expressions(numbers: Sequence[str]) -> Iterator[str]:
-    """Differences, changes in per cent, hundredfolds, and sums of two or three."""
-    for a, b in permutations(numbers, 2):
-        yield from (f"{a} - {b}", f"100 * ({a} / {b} - 1)") if float(b) else ()
-    yield from (f"100 * {a}" for a in numbers)
-    for size in (2, 3):
-        yield from (" + ".join(terms) for terms in combinations(numbers, size))
+def _changes(numbers: Sequence[str]) -> Iterator[str]:
+    return (f"100 * ({a} / {b} - 1)" for a, b in permutations(numbers, 2) if float(b))
+
+
+def _hundredfolds(numbers: Sequence[str]) -> Iterator[str]:
+    return (f"100 * {a}" for a in numbers)
+
+
+def _sums(numbers: Sequence[str]) -> Iterator[str]:
+    return (" + ".join(terms) for size in (2, 3) for terms in combinations(numbers, size))
+
+
+def _differences(numbers: Sequence[str]) -> Iterator[str]:
+    return (f"{a} - {b}" for a, b in permutations(numbers, 2))
+
+
+KINDS = (  # words of a question, and what it asks for; a count ("how many songs") is none of them
+    ("by what percentage", _changes), ("what did 100", _hundredfolds), ("together|in total", _sums),
+    ("years|how old|dollars|square kilometres", _differences),
+)  # fmt: skip
 
 
 def value_of(text: str) -> float:

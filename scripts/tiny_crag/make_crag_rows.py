@@ -18,6 +18,7 @@ import argparse
 import json
 import logging
 import random
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from crag_reader import DONT_KNOW, STEPS, Reader
+from crag_reader import COUNTED, DONT_KNOW, STEPS, Reader, stated
 from transformers import AutoTokenizer
 
 from lm_eval_rag.harness.backends.corpora import Corpora
@@ -56,6 +57,7 @@ OF_SONG = {"author": "music_get_song_author", "release date": "music_get_song_re
 CONTEXT = 2048  # tokens of the embedded generator
 KEPT = {"baseline": 0.3, "refined": 0.3, "calculator": 0.5}  # share of the groups of a kind; others 1
 AGAIN = {"fields": 4, "calls": 4, "static_or_dynamic": 4, "domain": 6}  # how often a group stands in the file
+RUNS, CALCULATED = 2, 4  # runs of a question, and further ones with the calculator of one that asks for a number
 EMPTY = 0.5  # share of empty expressions that is kept; most questions need none
 # prompts without references: how many of a world
 SHORT = {"fields": 240, "calls": 160, "static_or_dynamic": 120, "domain": 60, "knowledge": 36}
@@ -130,9 +132,9 @@ def calls(fields: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def ways(rng: random.Random) -> tuple[Any, dict[str, Any]]:
-    """A method, with the arguments of a step of the ladder; short prompts are read, and learned, faster."""
-    place = rng.randrange(-1, len(STEPS))
+def ways(rng: random.Random, least: int = -1) -> tuple[Any, dict[str, Any]]:
+    """A method, with the arguments of a step of the ladder from ``least`` on; short prompts are learned faster."""
+    place = rng.randrange(least, len(STEPS))
     if place < 0:
         return crag_rag_baseline, {}
     drawn = {"dynamic": rng.choice(("decline", "answer")), "k": rng.choice((2, 3, 5, 10)),
@@ -148,10 +150,12 @@ def rows_of(seed: int) -> Iterator[dict[str, Any]]:
     rng = random.Random(f"crag rows {seed}")
     records = [parse(line, f"question {n}") for n, line in enumerate(lines(seed))]
     corpus, teacher = build(seed), Teacher(records, make_world(seed))
-    for _ in range(2):
+    counted = [record for record in records if record.labels["question_type"] in COUNTED]
+    calculator = STEPS.index("calculator")
+    for asked, least in [(records, -1)] * RUNS + [(counted, calculator)] * CALCULATED:
         by_way: dict[str, tuple[Any, dict[str, Any], list[Query]]] = {}
-        for record in records:
-            method, arguments = ways(rng)
+        for record in asked:
+            method, arguments = ways(rng, least)
             query = Query(record.id, record.query, record.time, f"{corpus}{SEPARATOR}{record.id}")
             by_way.setdefault(repr(arguments), (method, arguments, []))[2].append(query)
         for method, arguments, queries in by_way.values():
@@ -162,6 +166,8 @@ def rows_of(seed: int) -> Iterator[dict[str, Any]]:
             _, record, _ = teacher.asked(prompt)
             same = [r for r in records if name != "calls" or r.labels["domain"] == record.labels["domain"]]
             short[name] |= {asking(prompt, record, other) for other in same}
+        elif by_calculation(prompt, teacher):  # alone, since others would mostly be answered otherwise
+            yield {"method": "crag", "rows": [(name, prompt, reply)]}
         elif rng.random() < KEPT.get(name, 1.0):
             rows = [(name, prompt, reply), *others(prompt, name, teacher, rng)]
             rows = [row for row in rows if row[2] or rng.random() < EMPTY]
@@ -171,6 +177,13 @@ def rows_of(seed: int) -> Iterator[dict[str, Any]]:
         for at in range(0, len(drawn), TOGETHER):
             rows = [(name, shown, teacher.reply(shown)) for shown in drawn[at : at + TOGETHER]]
             yield from [{"method": "crag", "rows": rows}] * AGAIN.get(name, 1)
+
+
+def by_calculation(prompt: str, teacher: Teacher) -> bool:
+    """Whether the references state the answer by a calculation alone."""
+    _, record, shown = teacher.asked(prompt)
+    without = re.sub(r"^\W*\d*\W*Calculation: .*$", "", shown, flags=re.MULTILINE)
+    return stated(record, shown) != stated(record, without)
 
 
 def asking(prompt: str, record: Record, other: Record) -> str:

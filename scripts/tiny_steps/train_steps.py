@@ -39,8 +39,9 @@ WEIGHTS = {  # of a reply's tokens: light where it is partly invented, heavy whe
     "tree_of_thoughts.thought": 0.1,
     "static_or_dynamic": 8.0,
     "domain": 8.0,
-    "fields": 2.0,
-    "calls": 2.0,
+    "calculator": 2.0,
+    "fields": 3.0,
+    "calls": 3.0,
 }
 
 
