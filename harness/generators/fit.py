@@ -50,7 +50,8 @@ def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int 
         else:
             high = keep - 1
     if best is None:
-        return CallError(f"the prompt does not fit into {min(rooms)} tokens, even without documents")
+        room = f"{min(rooms)} tokens, even without documents; {max_tokens} more may be needed for the reply"
+        return CallError(f"the prompt does not fit into {room}")
     return best
 
 
