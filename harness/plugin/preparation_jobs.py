@@ -141,7 +141,10 @@ def ensure(work: Work, queries: Sequence[Query], run: Callable[[Sequence[Job], s
     built: set[str] = set()
     for jobs in groups.values():
         built |= _prepared(work, jobs, lambda missing, calls: run(missing, f"prepare-{digest(settings)[:16]}", calls))
-    return _account(work, first, built)
+    account = _account(work, first, built)
+    if counts := ", ".join(f"{note} ({times:,})" for note, times in account["notes"].items() if times):
+        log.warning("What the preparation of %s noted: %s.", work.name, counts)
+    return account
 
 
 def _prepared(work: Work, jobs: Sequence[Job], run: Callable[[Sequence[Job], int], None]) -> set[str]:

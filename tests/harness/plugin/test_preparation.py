@@ -124,6 +124,16 @@ def test_a_killed_preparation_goes_on_without_paying_twice(tmp_path):
     assert account["prompt_tokens"] == 12 * 5 and account["completion_tokens"] == 12 * 6
 
 
+def test_what_it_noted_is_said_in_every_run(caplog):
+    many = [Passage(f"p{i}", f"Ada{i} lives in Ulm{i}.") for i in range(120)]
+    for generator in (Notes(fails=["Ada77 "]), Notes()):  # the second opens the product
+        asked(generator, corpus=many)
+        assert "What the preparation of noted noted: failed (1)." in caplog.text
+        caplog.clear()
+    asked(Notes())
+    assert "noted:" not in caplog.text  # none failed
+
+
 def test_more_calls_than_allowed_are_refused_before_any():
     generator = Notes()
     with pytest.raises(
