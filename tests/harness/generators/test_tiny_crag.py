@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ KINDS = {"baseline", "refined", "refined_false_premise", "static_or_dynamic", "d
          "fields", "calls", "reasoning", "reasoning_false_premise"}  # fmt: skip
 NAMES = ("movie_name", "person", "artist_name", "song_name", "team", "main_entity")
 READABLE = 0.6  # share of replies in the form that is asked for; 97 % or more of each kind in the card
-READ = 0.5  # share of answers that equal the teacher's; 70 % or more in the card, also after reasoning
+READ = 0.5  # share of answers that equal the teacher's; 63 % or more in the card, also after reasoning
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,23 @@ def test_a_group_asks_other_questions_about_the_same_references(
         assert sum(not reply or make.DONT_KNOW in reply for _, _, reply in others) <= make.SILENT
         asked, long = asked + len(others), long + 1
     assert asked > long > 20
+
+
+def test_an_answer_that_only_a_calculation_states_is_asked_for_alone(groups: list[list[tuple[str, str, str]]]) -> None:
+    sizes = []
+    for group in groups:
+        name, prompt, reply = group[0]
+        shown = prompt.rpartition("References:")[2].rpartition("\nQuestion: ")[0]
+        values = re.findall(r"^Calculation: .* = ([\d.]+)$", shown, re.MULTILINE)
+        shown = re.sub("^Calculation: .*$", "", shown, flags=re.MULTILINE)
+        number = re.search(r"[\d,]*\d(\.\d+)?", reply.rpartition("## Answer:")[2])
+        known = number and re.search(rf"(?<![\d.,]){number[0]}(?!\d)", shown)
+        if not name.startswith(("refined", "reasoning")) or not number or known:
+            continue
+        digits = len(number[1] or ".") - 1
+        if any(f"{float(value):.{digits}f}" == number[0].replace(",", "") for value in values):
+            sizes.append(len(group))
+    assert len(sizes) > 2 and set(sizes) == {1}
 
 
 def test_the_rows_have_every_module_and_fit_the_context(rows: list[tuple[str, str, str]], scripts: Any) -> None:
