@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.asks import has_graph, pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, AnswerSettings, answer_from
@@ -123,6 +123,7 @@ def crag_hybrid(
         first = yield from answer_from(query, references, notes, settings)
         return (yield from verified(query, first, references, prompt_file=prompt_file)) if verify else first
 
+    with_graph = knowledge_graph and (yield from has_graph())  # first: one that is missing is said before any call
     if attribute_predictor and (yield from attribute("static_or_dynamic")) == "dynamic":
         notes.append("dynamic")
         if dynamic == "decline":
@@ -130,7 +131,7 @@ def crag_hybrid(
     sources = BY_DOMAIN[(yield from attribute("domain"))] if routing else ALL
 
     references = References()
-    if knowledge_graph and sources.graph:
+    if with_graph and sources.graph:
         known = yield from facts(
             query, graph, notes, length=graph_length, prompt_file=prompt_file, domains=sources.domains
         )

@@ -10,7 +10,7 @@ facts 1000 characters.
 
 from __future__ import annotations
 
-from lm_eval_rag.harness.core.asks import pages
+from lm_eval_rag.harness.core.asks import has_graph, pages
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, answer_from, baseline_settings
@@ -40,7 +40,9 @@ def crag_kg_baseline(
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
     """
     notes: list[str] = []
-    known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
+    known: tuple[str, ...] = ()
+    if (yield from has_graph()):
+        known = yield from facts(query, "rules", notes, length=graph_length, prompt_file=prompt_file)
     read = yield from pages()
     if not read:
         notes.append(NO_PAGES)

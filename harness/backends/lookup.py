@@ -56,9 +56,13 @@ class Graphs:
         return self._opened[corpus]
 
     def has(self, query: Query) -> bool:
-        """Whether a query has a graph; it is not opened."""
+        """Whether a query has a graph.
+
+        Raises:
+            UserError: It needs one, and there is none at hand.
+        """
         folder = self._folder(split_id(query.corpus or "")[0])
-        return folder is not None and bool(folder or self.given)
+        return folder is not None and bool(folder or self.given) and self.of(query) is not None
 
     def _folder(self, corpus: str) -> str | None:
         """The folder of a corpus's graph in the cache; None if its task has none, "" if the corpus does not say."""

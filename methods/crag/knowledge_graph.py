@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import generate, has_graph
+from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.prompts import Shot
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.harness.kg.building import FIELDS, facts_by_rules, read_fields
@@ -28,15 +28,11 @@ def facts(
 ) -> Plan[tuple[str, ...]]:
     """Facts of the graph about a question, at most ``length`` characters in all (1000 as published).
 
-    If the question's task has no graph (task 1), there are none and the model is not asked.
-
     Args:
         notes: Gets ``graph unparsed`` if no fields or calls can be parsed in the model's reply, and ``graph call
             failed`` for each call that was refused or failed.
         domains: The model chooses among the functions of these (not for ``rules``, where it chooses the domain).
     """
-    if not (yield from has_graph()):
-        return ()
     name, choices, run = WAYS[way]
     shots = _worked(domains, prompt_file) if way == "calls" else ()
     shown = prompt(name, f"{choices(domains)}\n\n{question_text(query)}", shots=shots, prompt_file=prompt_file)

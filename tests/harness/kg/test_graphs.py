@@ -71,7 +71,11 @@ def knows(query: Query) -> Plan[Answer]:
 
 def test_a_method_can_tell_whether_there_is_a_graph(corpora: dict[str, str]) -> None:
     queries = [*(Query(name, "", corpus=f"{corpus}#q") for name, corpus in corpora.items()), Query("q", "")]
-    assert [answer.text for answer, _ in run(knows, queries)] == ["True", "True", "False", "False", "False"]
+    (absent,) = [query for query in queries if query.id == "absent"]
+    with pytest.raises(UserError, match="was not built"):  # when it is asked for, before anything is paid
+        run(knows, [absent])
+    built = [query for query in queries if query != absent]
+    assert [answer.text for answer, _ in run(knows, built)] == ["True", "False", "False", "False"]
     given = [answer.text for answer, _ in run(knows, queries, kg=Named("given"))]
     assert given == ["True", "True", "False", "True", "True"]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from lm_eval_rag.harness.backends.lookup import Graphs
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import Lookup
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.engine import run
@@ -184,3 +186,14 @@ def test_on_ten_real_records_of_task_2(real: Any, mirror: Path, method: Any, opt
     lookups = [step.request for _, trace in results for step in trace.steps if step.ask == "Lookup"]
     assert any(request.startswith("finance_get_company_name(query='playa hotels')") for request in lookups)
     assert any("PLYA" in step.reply for _, trace in results for step in trace.steps if step.ask == "Lookup")
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS[2:4], ids=NAMES[2:4])
+def test_a_graph_that_is_missing_is_said_before_a_call_is_paid(
+    demo: list[Query], method: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Graphs, "_folder", lambda self, corpus: "crag_kg/absent")
+    model = Obedient()
+    with pytest.raises(UserError, match=r"need a knowledge graph, and .*absent was not built"):
+        run(method, demo, generator=model, journal=None, **options)
+    assert model.prompts == []

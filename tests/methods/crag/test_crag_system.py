@@ -20,7 +20,7 @@ NONE: dict[str, Any] = dict.fromkeys(SWITCHES, False)
 FIELDS = '{"domain": "movie", "movie_name": "lantern", "movie_aspect": "budget"}'
 HIT = [{"title": "Lantern", "budget": 3}]
 RANKS = ((0, 2.0), (1, 1.0))
-WHOLE = ["static_or_dynamic", "HasGraph", "fields", "movie_get_movie_info", "Retrieve", "Pages", "Rank", "calculator",
+WHOLE = ["HasGraph", "static_or_dynamic", "fields", "movie_get_movie_info", "Retrieve", "Pages", "Rank", "calculator",
          "Calculate", "knowledge", "reasoning_false_premise"]  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_the_graph_is_asked_in_two_ways_only() -> None:
 
 def test_a_dynamic_question_is_declined(play: Any, query: Query) -> None:
     played = play(crag_hybrid(query), "dynamic")
-    assert played.names == ["static_or_dynamic"]
+    assert played.names == ["HasGraph", "static_or_dynamic"]
     assert (played.result.text, played.result.abstained, played.result.notes) == ("I don't know", True, ("dynamic",))
 
 
@@ -180,15 +180,15 @@ def test_the_graph_first(play: Any, query: Query, web: Any, found: Any, form: An
     ("domain", "expected"),
     [
         ("open", ["Retrieve", "Pages", "Rank"]),
-        ("finance", ["HasGraph", "fields", "Pages", "Rank"]),
-        ("movie", ["HasGraph", "fields", "Retrieve"]),
+        ("finance", ["fields", "Pages", "Rank"]),
+        ("movie", ["fields", "Retrieve"]),
     ],
 )
 def test_routing(play: Any, query: Query, web: Any, found: Any, form: Any, domain: str, expected: list[str]) -> None:
     told = {"fields": "{}", "Retrieve": found, "Pages": web, "Rank": RANKS}
     plan = crag_hybrid(query, routing=True, calculator=False, knowledge_extractor=False)
     played = play(plan, "static", domain, *(told[name] for name in expected if name in told), form("5"))
-    assert played.names == ["static_or_dynamic", "domain", *expected, "reasoning_false_premise"]
+    assert played.names == ["HasGraph", "static_or_dynamic", "domain", *expected, "reasoning_false_premise"]
 
 
 def test_verification_is_the_last_step(play: Any, query: Query, web: Any, found: Any, form: Any) -> None:
