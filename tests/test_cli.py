@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -245,6 +246,38 @@ def failing(error: Exception) -> Any:
         raise error
 
     return work
+
+
+def test_bad_input_while_a_model_computes_does_not_wait_for_it() -> None:
+    """A plain exit beside a thread in native code may abort; what ends here runs no exit handler."""
+    script = """
+import atexit, time
+from types import SimpleNamespace
+from lm_eval_rag import _errors
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.loop import Workers, run_async
+import asyncio
+atexit.register(print, "a plain exit")
+async def call(seconds):
+    workers = Workers()
+    task = asyncio.ensure_future(workers.call(time.sleep, seconds))
+    await asyncio.sleep(0.1)
+    workers.close()
+    task.cancel()
+def work(seconds):
+    run_async(call(seconds))
+    raise UserError("Give k.")
+module = SimpleNamespace(HarnessCLI=type("HarnessCLI", (), {"execute": staticmethod(work)}))
+_errors.plain_endings(module)
+module.HarnessCLI.execute(SECONDS)
+"""
+    for seconds, plain in (("30", False), ("0.01", True)):
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", script.replace("SECONDS", seconds)], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (2, "lm-eval-rag: Give k.\n")
+        assert ("a plain exit" in done.stdout) == plain and time.monotonic() - started < 25
 
 
 @pytest.mark.parametrize(

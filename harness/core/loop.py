@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 MOMENT = 0.5  # seconds
+WORKER = "lm-eval-rag worker"  # the name of the threads
 
 
 class Terminated(SystemExit):
@@ -120,7 +121,7 @@ class Workers:
                 loop.call_soon_threadsafe(resolve, *outcome)
 
         if len(self._threads) < self._count:
-            self._threads.append(threading.Thread(target=self._work, name="lm-eval-rag worker", daemon=True))
+            self._threads.append(threading.Thread(target=self._work, name=WORKER, daemon=True))
             self._threads[-1].start()
         self._calls.put(work)
         return await future
@@ -140,3 +141,8 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         self._threads = []
+
+
+def in_a_call() -> bool:
+    """Whether a thread is still in a call after its workers were closed; a plain end of the process may then abort."""
+    return any(thread.name == WORKER for thread in threading.enumerate())

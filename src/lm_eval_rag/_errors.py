@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from lm_eval_rag._register import MODELS, tasks_folder
 from lm_eval_rag._saving import check_output, output_of, unsaved
-from lm_eval_rag.harness.core.loop import Terminated
+from lm_eval_rag.harness.core.loop import Terminated, in_a_call
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.plugin.unscored import listening
 
@@ -95,19 +95,26 @@ def _trace_beside(args: Sequence[Any], output: Path | None) -> Path | None:
 
 
 def _stop(status: int) -> NoReturn:
-    """End an interrupted process at once: a model that is computing in a thread cannot be waited for."""
+    """End an interrupted process."""
     sys.stderr.write(
         "\nlm-eval-rag: interrupted. The same command again goes on: the journal holds every finished call.\n"
     )
-    sys.stderr.flush()
-    sys.stdout.flush()
-    logging.shutdown()
-    os._exit(status)
+    _leave(status)
 
 
 def _end(message: str, status: int) -> NoReturn:
     sys.stderr.write(f"lm-eval-rag: {message}\n")
+    if in_a_call():
+        _leave(status)
     sys.exit(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once: a model that is computing in a thread cannot be waited for."""
+    sys.stderr.flush()
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(status)
 
 
 def _message(error: ValueError) -> str | None:
