@@ -9,7 +9,9 @@ Defaults: 3 passages a search and at most 4 searches, as in the paper; greedy.
 Departures: the wording of the prompts is ours, also that of ``search_r1``, while the checkpoints were trained on the
 paper's (``prompt_file=`` takes it); the number of turns is limited as the number of searches is: a turn without a call
 that can be read counts as one (note ``malformed call``), and the model is told. After the last one it is asked for the
-answer, without which it abstains (note ``no answer``).
+answer, without which it abstains (note ``no answer``). A transcript that is too long for the model loses its oldest
+turns, then the lowest-ranked results of the last one (notes ``oldest turns forgotten``, ``results left out``);
+Search-R1's code keeps the last tokens, so it loses the question first.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lm_eval_rag.harness.common.errors import TooLongError
 from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
-from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
 TAG = re.compile(r"</?\w+>")
 READ = 500  # characters of a malformed call that the model is shown again
+FORGOTTEN, LEFT_OUT = "oldest turns forgotten", "results left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,24 @@ PROTOCOLS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn in the transcript.
+
+    Args:
+        said: What the model wrote, up to the end of its call.
+        told: The prompt of what follows: the results, or that the call cannot be read.
+        results: The texts of the results, best first.
+    """
+
+    said: str
+    told: Wording
+    results: list[str]
+
+    def __str__(self) -> str:
+        return f"\n{self.said}\n{self.told.prompt(results=self.results, reply=self.said[:READ]).render()}\n"
+
+
 @limited
 def search_agent(
     query: Query,
@@ -80,34 +102,49 @@ def search_agent(
         max_calls: Calls of the model, at most; beyond them it abstains.
     """
     wording, rules = wordings("search_agent", prompt_file), PROTOCOLS[protocol]
-    transcript, lists = "", list[tuple[Passage, ...]]()
-    notes: list[str] = []
-    turns: list[str] = []
+    transcript, lists, notes, replies = list[Turn](), list[tuple[Passage, ...]](), list[str](), list[str]()
+
+    def ask(end: str = "", stop: tuple[str, ...] = ()) -> Plan[str]:
+        """The model's next turn, after as much of the transcript as it can read."""
+        while True:
+            prompt = wording[protocol].prompt(reasoning=f"{''.join(map(str, transcript))}{end}", question=query.text)
+            try:
+                return (yield from generate(prompt, temperature=0.0, max_tokens=turn_tokens, stop=(*rules.stop, *stop)))
+            except TooLongError:
+                if not transcript:
+                    raise
+                notes.append(_shorten(transcript))
+
     for _ in range(max_searches):
-        prompt = wording[protocol].prompt(reasoning=transcript, question=query.text)
-        reply = yield from generate(prompt, temperature=0.0, max_tokens=turn_tokens, stop=rules.stop)
+        reply = yield from ask()
         kind, text = _call(reply, rules)
         if kind == "answer":
-            return final(text, merged(reversed(lists)), notes, _reasoned([*turns, reply], rules))
+            return final(text, merged(reversed(lists)), notes, _reasoned([*replies, reply], rules))
         if kind == "search":
             lists.append((yield from retrieve(text, k)))
-            told = wording[f"{protocol}_results"].prompt(results=_shown(lists[-1])).render()
-            turn = rules.closed.format(reply=_until_call(reply, rules))
+            said = rules.closed.format(reply=_until_call(reply, rules))
+            transcript.append(Turn(said, wording[f"{protocol}_results"], [passage.text for passage in lists[-1]]))
         else:
             notes.append("malformed call")
-            told = wording[f"{protocol}_malformed"].prompt(reply=reply.strip()[:READ]).render()
-            turn = reply.strip()
-        turns.append(reply)
-        transcript = f"{transcript}\n{turn}\n{told}\n"
+            transcript.append(Turn(reply.strip(), wording[f"{protocol}_malformed"], []))
+        replies.append(reply)
     last = wording[f"{protocol}_last"].prompt(question=query.text).render()
-    prompt = wording[protocol].prompt(reasoning=f"{transcript}\n{last}", question=query.text)
-    reply = yield from generate(prompt, temperature=0.0, max_tokens=turn_tokens, stop=(*rules.stop, "\n\n"))
+    reply = yield from ask(f"\n{last}", ("\n\n",))
     kind, text = _call(reply, rules)
     text = text if kind == "answer" else reply.strip().partition("\n")[0] if kind is None else ""
     passages = merged(reversed(lists))
     if not text.strip():
         return abstention(passages, *notes, "no answer")
-    return final(text, passages, notes, _reasoned(turns, rules))
+    return final(text, passages, notes, _reasoned(replies, rules))
+
+
+def _shorten(transcript: list[Turn]) -> str:
+    """Take the least from a transcript: its oldest turn, but of the last one a result; returns the note on it."""
+    if len(transcript) == 1 and transcript[0].results:
+        transcript[0].results.pop()
+        return LEFT_OUT
+    del transcript[0]
+    return FORGOTTEN
 
 
 def _call(reply: str, protocol: Protocol) -> tuple[str | None, str]:
@@ -128,7 +165,3 @@ def _reasoned(turns: Sequence[str], protocol: Protocol) -> str:
     """What the model wrote before the call of each turn, without tags."""
     before = (protocol.call.split(turn, maxsplit=1)[0] for turn in turns)
     return " ".join(" ".join(TAG.sub(" ", text).split()) for text in before).strip()
-
-
-def _shown(passages: Sequence[Passage]) -> list[str]:
-    return [passage.text for passage in passages]

@@ -26,6 +26,10 @@ class CallError(RuntimeError):
     """A backend could not serve one ask; the question that made it stays unscored and is named."""
 
 
+class TooLongError(CallError):
+    """A prompt has more tokens than the model takes; nothing was sent, and a method may ask again with less."""
+
+
 def unknown(kind: str, given: str, allowed: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that is not one of ``allowed``, with the nearest names."""
     names = sorted(set(allowed))

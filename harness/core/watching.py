@@ -20,12 +20,14 @@ def watched(
     plan: Plan[T],
     before: Callable[[Any], None] = lambda ask: None,
     after: Callable[[Any, Any], None] = lambda ask, reply: None,
+    failed: Callable[[Any, CallError], None] = lambda ask, error: None,
 ) -> Plan[T]:
     """The plan, unchanged for who runs it.
 
     Args:
         before: Is given each ask before it is made; what it raises ends the plan.
         after: Is given each ask that was served, with its reply.
+        failed: Is given each ask that was not served, with its error.
     """
     reply: Any = None
     try:
@@ -37,12 +39,13 @@ def watched(
                 return value
             before(ask)
             if isinstance(ask, Together):
-                ask = Together(tuple(watched(part, before, after) for part in ask.plans))
+                ask = Together(tuple(watched(part, before, after, failed) for part in ask.plans))
             try:
                 reply = yield ask
             except EndedError:
                 raise
             except CallError as error:  # the plan may know what to do
+                failed(ask, error)
                 reply = error
             else:
                 after(ask, reply)

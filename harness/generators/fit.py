@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import TooLongError, UserError
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Generator
 
@@ -24,7 +24,7 @@ class Fitted:
     dropped: int
 
 
-def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int | None = None) -> Fitted | CallError:
+def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int | None = None) -> Fitted | TooLongError:
     """Render a prompt with as many of its best passages as there is room for.
 
     Args:
@@ -51,7 +51,7 @@ def fit(prompt: Prompt | str, generator: Generator, max_tokens: int, limit: int 
             high = keep - 1
     if best is None:
         room = f"{min(rooms)} tokens, even without documents; {max_tokens} more may be needed for the reply"
-        return CallError(f"the prompt does not fit into {room}")
+        return TooLongError(f"the prompt does not fit into {room}")
     return best
 
 

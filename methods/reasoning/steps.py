@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
+from lm_eval_rag.harness.common.errors import CallError, TooLongError
 from lm_eval_rag.harness.core.asks import Retrieve
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan
 from lm_eval_rag.harness.core.watching import EndedError, calls_of, watched
@@ -35,8 +36,8 @@ def limited(method: Callable[P, Plan[Answer]]) -> Callable[P, Plan[Answer]]:
 def within(plan: Plan[Answer], max_calls: int) -> Plan[Answer]:
     """The plan's answer, or an abstention with what it retrieved once it would make call ``max_calls`` + 1.
 
-    A call is one sample of Generate, or one Loglikelihood: what costs. Other asks are free. Plans that run together
-    are counted as one.
+    A call is one sample of Generate, or one Loglikelihood: what costs. Other asks are free, and so are prompts that
+    were not sent because they are too long. Plans that run together are counted as one.
     """
     left, retrieved = max_calls, list[Sequence[Passage]]()
 
@@ -50,8 +51,13 @@ def within(plan: Plan[Answer], max_calls: int) -> Plan[Answer]:
         if isinstance(ask, Retrieve):
             retrieved.append(reply)
 
+    def failed(ask: Any, error: CallError) -> None:
+        nonlocal left
+        if isinstance(error, TooLongError):
+            left += calls_of(ask)
+
     try:
-        return (yield from watched(plan, before, after))
+        return (yield from watched(plan, before, after, failed))
     except EndedError:
         return abstention(merged(retrieved), OVER)
 

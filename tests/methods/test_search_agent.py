@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from lm_eval_rag.methods.search_agent import PROTOCOLS, _call, search_agent
+from lm_eval_rag.harness.common.errors import TooLongError
+from lm_eval_rag.methods.search_agent import FORGOTTEN, LEFT_OUT, PROTOCOLS, _call, search_agent
 
 QUESTION = "Who wrote the book that Ada Moss read?"
 
@@ -79,6 +82,49 @@ def test_empty_results_and_refusal(play, abstains):
     assert "Results:\nnone" in played.prompts("plain")[1] and played.answer.abstained
     over = play(search_agent, ["Search: x", (), "Search: y", ()], max_calls=2)
     assert abstains(over.answer, "max_calls reached")
+
+
+def narrow(documents, most, retrieved=("a", "b", "c")):
+    """Replies of a model that takes prompts of at most ``most`` characters, and searches in every turn but the last."""
+    found = iter(range(100))
+
+    def reply(name, ask):
+        if name == "Retrieve":
+            return documents(*(f"{title}{next(found)} {'x' * 300}" for title in retrieved))
+        text = ask.prompt.render()
+        if len(text) > most:
+            return TooLongError(f"{len(text)} characters")
+        return "Bo Reed" if "no more searches" in text else f"Search: book {next(found)}"
+
+    return reply
+
+
+def test_a_long_transcript_loses_its_oldest_turns(play, documents):
+    played = play(search_agent, narrow(documents, 2_600))
+    asked = [text for text in played.prompts("plain") if len(text) <= 2_600]
+    assert len(asked) == 5 and played.answer.text == "Bo Reed"
+    assert played.answer.notes == (FORGOTTEN,) and len(played.answer.passages) == 12  # all that was read, as before
+    turns = [re.findall(r"Search: (book \d+)", text) for text in asked]
+    assert [len(part) for part in turns] == [0, 1, 2, 2, 2]
+    assert turns[2][1] == turns[3][0] and turns[3][1] == turns[4][0]
+    assert all(f"Question: {QUESTION}" in text for text in asked)
+
+
+def test_the_last_turn_loses_its_lowest_ranked_results(play, documents):
+    played = play(search_agent, narrow(documents, 800), max_searches=1)
+    *_, sent = played.prompts("plain")
+    assert "\n1. a" in sent and "2. b" not in sent and "Search: book" in sent
+    assert (played.answer.text, played.answer.notes) == ("Bo Reed", (LEFT_OUT,))
+
+
+def test_a_question_too_long_by_itself_stays_unscored(play, documents):
+    with pytest.raises(TooLongError, match="characters"):
+        play(search_agent, narrow(documents, 100))
+
+
+def test_prompts_that_were_not_sent_are_no_calls(play, documents):
+    played = play(search_agent, narrow(documents, 2_600), max_calls=5)
+    assert played.calls > 5 and played.answer.text == "Bo Reed"  # five of the asks were answered
 
 
 @pytest.mark.parametrize(
