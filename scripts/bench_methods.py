@@ -66,9 +66,20 @@ class Row:
     seconds: float
 
     @cached_property
+    def questions(self) -> list[Sequence[Mapping[str, Any]]]:
+        """The steps of every question, without the preparation of a corpus, whose steps have lines of their own."""
+        return [line["steps"] for line in self.trace if line["task"] != PREPARATION]
+
+    @cached_property
+    def busy(self) -> float:
+        """Seconds of all calls that were made in this run, those of a preparation included."""
+        steps = (step for line in self.trace for step in line["steps"] if step["ask"] in ("Generate", "Loglikelihood"))
+        return sum(step.get("seconds", 0.0) for step in steps if not step.get("journalled"))
+
+    @cached_property
     def cost(self) -> Means:
-        """Means of a question, without the preparation of a corpus, whose steps have lines of their own."""
-        steps = [line["steps"] for line in self.trace if line["task"] != PREPARATION]
+        """Means of a question."""
+        steps = self.questions
         asked = [[step for step in one if step["ask"] in ("Generate", "Loglikelihood")] for one in steps]
         return {
             "calls": mean([sum(max(1, len(step.get("finishes", ()))) for step in one) for one in asked]),
@@ -80,7 +91,6 @@ class Row:
             "passages": mean([sum(step.get("found", 0) for step in one) for one in steps]),
             "model": mean([sum(step.get("seconds", 0.0) for step in one) for one in asked]),
             "journalled": mean([sum(bool(step.get("journalled")) for step in one) for one in asked]),
-            "busy": mean([sum(s.get("seconds", 0.0) for s in one if not s.get("journalled")) for one in asked]),
         }
 
     def values(self, metric: str) -> list[float]:
@@ -173,12 +183,10 @@ def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "written": lambda row: f"{row.cost['written']:,.0f}",
         "passages": lambda row: f"{row.cost['passages']:.1f}",
         "model s": lambda row: f"{row.cost['model']:.2f}",
-        "s a question": lambda row: "" if row.cost["journalled"] else f"{row.seconds / len(row.trace):.2f}",
+        "s a question": lambda row: "" if row.cost["journalled"] else f"{row.seconds / len(row.questions):.2f}",
     }
     if options.places:
-        columns["occupancy"] = lambda row: (
-            f"{100 * row.cost['busy'] * len(row.trace) / row.seconds / options.places:.0f} %"
-        )
+        columns["occupancy"] = lambda row: f"{100 * row.busy / row.seconds / options.places:.0f} %"
     return table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
 
 

@@ -82,6 +82,7 @@ class Outcome:
         temporary = self.state / "best"
         shutil.rmtree(temporary, ignore_errors=True)
         model.save_pretrained(temporary)
+        (temporary / "README.md").unlink(missing_ok=True)  # the empty template of a card that PEFT writes
         tokenizer.save_pretrained(temporary)
         for path in sorted(temporary.iterdir()):
             os.replace(path, self.out / path.name)

@@ -61,3 +61,12 @@ def test_questions_that_one_of_two_left_unscored_are_not_compared(bench: Any) ->
     del part.run.scores["em"][sorted(part.run.scores["em"])[1]]
     text = bench.compared([part], [whole], "em")
     assert text.count("+0.0") == 3 and text.count(", 3 questions") == 3
+
+
+def test_a_preparation_takes_time_but_is_no_question(bench: Any) -> None:
+    made = row(bench, "raptor", 2, [1.0, 0.0, 1.0, 0.0])
+    assert len(made.questions) == 4 and made.cost["calls"] == 2
+    assert made.busy == (50 + 4 * 2) * 0.5
+    made.trace[0]["steps"][0] = {**made.trace[0]["steps"][0], "journalled": True}  # of an earlier run
+    again = bench.Row("raptor", made.run, made.trace, 1.0)
+    assert again.busy == (49 + 4 * 2) * 0.5

@@ -49,6 +49,19 @@ def test_tokens_and_room_are_the_models(plain, direct):
     assert plain.room(32) == model.config.max_position_embeddings - 32
 
 
+def test_counting_a_long_prompt_warns_of_nothing(little_llama, direct, monkeypatch):
+    """transformers warns of texts longer than the context, which are only counted here, and never sent."""
+    said = []
+    monkeypatch.setattr("transformers.tokenization_utils_base.logger.warning", said.append)
+    long = "Question " * 2 * direct.model.config.max_position_embeddings
+    counting = hf(little_llama, max_length=32)
+    for tokenizer in (counting.lm.tokenizer, direct.tokenizer):
+        monkeypatch.setattr(tokenizer, "model_max_length", 32)
+    assert counting.count_tokens(long) > 32 and not said
+    direct.tokenizer(long)
+    assert len(said) == 1  # what it would have said
+
+
 # --- by our own rules
 
 
