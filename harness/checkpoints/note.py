@@ -39,6 +39,11 @@ class Note:
     results: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def finished(self) -> bool:
+        """Whether the training ended; before, a generator's folder has its best checkpoint so far."""
+        return self.results.get("finished") is not False
+
 
 def write_note(folder: Path, note: Note) -> None:
     """Write the note into a checkpoint's folder."""

@@ -159,7 +159,7 @@ def _run(chosen: argparse.Namespace, offered: Offered) -> Publication:
 
 def _finished(folder: Path) -> Note | None:
     note = read_note(folder)
-    if note and note.results.get("finished") is False:
+    if note and not note.finished:
         raise UserError(
             f"The training in {folder} is not finished. Run its command again; it resumes where it stopped."
         )

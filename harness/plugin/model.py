@@ -35,11 +35,11 @@ from lm_eval_rag.harness.core.record import SYSTEM, RagText, counts_of, deepest,
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
-from lm_eval_rag.harness.plugin.other_data import warn_of_other_data
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
 from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
 from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
+from lm_eval_rag.harness.plugin.training_warnings import warn_of_training
 from lm_eval_rag.harness.plugin.unscored import tell
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class RagLM(LM):  # type: ignore[misc]
         """Answer every request's question; each answer carries its record."""
         self._begin_record()
         queries = queries_of(requests)
-        warn_of_other_data(self.setup, [query.corpus for query in queries])
+        warn_of_training(self.setup, [query.corpus for query in queries])
         first = first_places(requests, queries)
         groups: dict[str, list[int]] = defaultdict(list)  # questions with the same decoding, shots and instruction
         for i in sorted(set(first)):

@@ -1,4 +1,4 @@
-"""Checkpoints that were trained on other data than those that they are asked about."""
+"""Warnings about checkpoints whose training did not end, or that learned from other data than they are asked about."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ def other_data(note: Note | None, corpora: Iterable[str | None]) -> list[tuple[s
     return [(trained[task], id_) for id_ in asked if trained.get(task := id_.partition("/")[0], id_) != id_]
 
 
-def warn_of_other_data(setup: Setup, corpora: Iterable[str | None]) -> None:
-    """One warning for a generator, and one for a retriever, that was trained on another version of the data."""
+def warn_of_training(setup: Setup, corpora: Iterable[str | None]) -> None:
+    """A warning each for generator and retriever: a training that did not end, another version of the data."""
     asked, adapter = list(corpora), Path(str(setup.corpora.options.get("adapter", "")))
     notes = {"generator": setup.generator.spec.note, "retriever": read_note(adapter) if adapter.is_dir() else None}
     for kind, note in notes.items():
+        if note and not note.finished:
+            log.warning(
+                "The training of the %s did not end: this is its best checkpoint so far. Run the command of the "
+                "training again to resume it.", kind
+            )  # fmt: skip
         pairs = ", ".join(f"{trained}, asked about {id_}" for trained, id_ in other_data(note, asked))
         if pairs:
             log.warning(

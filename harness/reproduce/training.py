@@ -58,7 +58,8 @@ class Trainer:
         folder = self.folder(step)
         for inner in steps_within(step):
             self.checkpoint(inner)
-        if read_note(folder) is None:
+        note = read_note(folder)
+        if note is None or not note.finished:
             argv = arguments(step, lambda one: str(self.folder(one)))
             log.info("training: lm-eval-rag train %s", " ".join(argv))
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ class Outcome:
     def finished(self) -> dict[str, Any] | None:
         """The results of a finished run; None before."""
         note = read_note(self.out)
-        return dict(note.results) if note and note.results.get("finished") else None
+        return dict(note.results) if note and note.finished else None
 
     def last_state(self) -> Path | None:
         """The last complete state; incomplete ones of a killed run are deleted."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lm_eval_rag.harness.checkpoints.note import Note, write_note
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.data.corpus import open_corpus
@@ -287,6 +288,27 @@ def test_a_training_step_is_run_once_and_its_rules_are_a_part(monkeypatch: pytes
     part = trainer.checkpoint(TrainingStep("retriever", options, bank="1/2"))
     assert part != first
     assert json.loads((part / "rulerag.json").read_text())["corpora"] == [f"{build()}-rules-1of2"]
+
+
+def test_a_training_step_that_was_interrupted_is_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A generator's folder has a note from its first good epoch on, which says that the training goes on."""
+    monkeypatch.setattr("lm_eval_rag.harness.reproduce.training.cache_dir", lambda: tmp_path)
+    trained: list[str] = []
+
+    def train(argv: list[str], build: Callable[[str], str]) -> None:
+        folder = Path(argv[-1])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_note(folder, Note("generator", "rgft", results={"finished": bool(trained)}))
+        trained.append(argv[0])
+        if len(trained) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lm_eval_rag.harness.reproduce.training.train_cli.train_main", train)
+    trainer, step = Trainer(lambda task: build()), TrainingStep("generator", (("task", "ruleqa_demo"),))
+    with pytest.raises(KeyboardInterrupt):
+        trainer.checkpoint(step)
+    assert [trainer.checkpoint(step) for _ in range(2)] == [trainer.folder(step)] * 2
+    assert trained == ["generator", "generator"]
 
 
 def test_parts_of_the_rule_bank_are_disjoint_and_make_it_up() -> None:
