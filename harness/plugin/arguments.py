@@ -112,8 +112,9 @@ class Setup:
 
     @cached_property
     def _files(self) -> dict[str, str]:
-        """Content hash of each file that a parameter names."""
-        named = {key: Path(value) for key, value in self.parameters.items() if isinstance(value, str)}
+        """Content hash of each file that a parameter names, as ``FILE`` or ``FILE.py:NAME``."""
+        texts = {key: value for key, value in self.parameters.items() if isinstance(value, str)}
+        named = {key: Path(re.sub(r"(?<=\.py):\w+$", "", value)) for key, value in texts.items()}
         return {key: digest(path.read_bytes().hex()) for key, path in named.items() if path.is_file()}
 
 

@@ -102,6 +102,12 @@ class Page:
         }
         return tuple(line.name for line in self.lines if line.name in named and line.status != RUN)
 
+    @property
+    def unscored(self) -> dict[str, int]:
+        """Number of questions without a score, over all tasks and seeds, of each line that has some."""
+        counts = {line.name: sum(own.unscored for own in line.cells.values()) for line in self.lines}
+        return {name: count for name, count in counts.items() if count}
+
 
 def make_page(
     table: Table,

@@ -16,9 +16,8 @@ from lm_eval_rag.harness.reproduce.page_text import (
     doubts,
     figure_table,
     how,
-    provisional,
     signed,
-    trial,
+    warnings,
 )
 from lm_eval_rag.harness.reproduce.verdicts import CANNOT_TELL, DOES_NOT, NOT_RUN, REPRODUCES
 
@@ -41,7 +40,7 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         HERE,
         "page.html.jinja",
         page=page,
-        warnings=[*([] if page.limit is None else [trial(page.limit)]), *filter(None, [provisional(page)])],
+        warnings=warnings(page),
         figures=[(figure, svg, figure_table(figure)) for figure, svg in zip(page.figures, drawn, strict=True)],
         no_figures=no_figures,
         judged=[line for line in page.lines if line.verdict is not None],

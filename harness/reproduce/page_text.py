@@ -38,10 +38,7 @@ def render_text(page: Page) -> str:
     """The whole text: claims, scores, mistakes, figures, what was not run, and how to read it."""
     title = printable(page.table.title)
     parts = [f"{title}\n{'=' * len(title)}", *map(_wrapped, page.table.notes)]
-    if page.limit is not None:
-        parts.append(_wrapped(f"! {trial(page.limit)}"))
-    if warning := provisional(page):
-        parts.append(_wrapped(f"! {warning}"))
+    parts += [_wrapped(f"! {warning}") for warning in warnings(page)]
     parts += [_verdicts(page), _claims(page), *(_metric(page, metric) for metric in page.table.metrics), _doubts(page)]
     parts += [_mistakes(page), *map(_figure, page.figures), _status(page)]
     parts += ["\n".join(_wrapped(f"{name}: {value}") for name, value in page.facts), _wrapped(how(page))]
@@ -53,13 +50,18 @@ def how(page: Page) -> str:
     return HOW + (PAPER_HOW if page.table.compared else "")
 
 
-def trial(limit: int) -> str:
-    """The warning on a page of a limited run."""
-    return f"A trial, not a result: only the first {limit} questions of each task were run (--limit)."
+def warnings(page: Page) -> list[str]:
+    """What keeps the page from being a result: a limit, rows of claims that are missing, questions without a score."""
+    return list(filter(None, (_trial(page), _provisional(page), _unscored(page))))
 
 
-def provisional(page: Page) -> str:
-    """The warning on a page with claims about rows that are missing; "" if none is."""
+def _trial(page: Page) -> str:
+    if page.limit is None:
+        return ""
+    return f"A trial, not a result: only the first {page.limit} questions of each task were run (--limit)."
+
+
+def _provisional(page: Page) -> str:
     if not page.provisional:
         return ""
     shown = ", ".join(page.provisional[:MISSING]) + (", ..." if len(page.provisional) > MISSING else "")
@@ -67,6 +69,16 @@ def provisional(page: Page) -> str:
         f"Provisional: {len(page.provisional)} of the rows that claims name were not, or not wholly, run ({shown}). "
         "The correction counts all tests that the table declares, so a claim that holds here holds with the other rows "
         "too; a claim that is not significant may become so."
+    )
+
+
+def _unscored(page: Page) -> str:
+    if not page.unscored:
+        return ""
+    shown = ", ".join(f"{name} {count:,}" for name, count in page.unscored.items())
+    return (
+        f"Questions without a score: {shown}. They do not count as wrong; a difference is over the questions that all "
+        "its lines have a score for. The same command asks them again."
     )
 
 
@@ -119,7 +131,8 @@ def _metric(page: Page, metric: str) -> str:
 def _ours(own: Cell | None, metric: str) -> str:
     if own is None or metric not in own.scores or own.scores[metric].ours is None:
         return ""
-    return cell(own.scores[metric].ours, metric) + (f" n={own.questions}" if own.sampled else "")
+    lacking = f", {own.unscored:,} unscored" if own.unscored else ""
+    return cell(own.scores[metric].ours, metric) + (f" n={own.questions}" if own.sampled else "") + lacking
 
 
 def _paper(own: Cell | None, metric: str) -> str:

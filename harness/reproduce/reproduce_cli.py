@@ -22,7 +22,7 @@ from lm_eval_rag.harness.report.report_cli import UNCLUSTERED_HELP
 from lm_eval_rag.harness.report.stats import DRAWS, LEVEL
 from lm_eval_rag.harness.reproduce.check_table import check_table
 from lm_eval_rag.harness.reproduce.figure_files import write_figures
-from lm_eval_rag.harness.reproduce.page import make_page
+from lm_eval_rag.harness.reproduce.page import Page, make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
 from lm_eval_rag.harness.reproduce.row_results import Reader
@@ -33,7 +33,7 @@ from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.reproduce.training import Trainer
 
 log = logging.getLogger(__name__)
-FAILED = 1
+FAILED, UNSCORED = 1, 3  # exit statuses: a row failed, questions have no score
 
 
 def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build: Callable[[str], str]) -> int:
@@ -49,7 +49,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         build: Builds a task's corpus and returns its id.
 
     Returns:
-        0, or 1 when a row failed.
+        0; 1 if a row failed; 3 if questions are unscored.
 
     Raises:
         UserError: Bad arguments, an unknown table or row, or an unknown name in the table.
@@ -88,9 +88,9 @@ def _end(
 ) -> int:
     """Write the page, print it, and return the exit status."""
     output_folder(runner.out)
-    text = write_page(table, numbers, runner, failed, clustered=clustered)
-    sys.stdout.write(f"{text}\n{runner.out / 'page.html'}\n")
-    return FAILED if failed else 0
+    page = write_page(table, numbers, runner, failed, clustered=clustered)
+    sys.stdout.write(f"{render_text(page)}\n{runner.out / 'page.html'}\n")
+    return FAILED if failed else UNSCORED if page.unscored else 0
 
 
 def _share(options: argparse.Namespace, table: Table) -> tuple[int, int] | None:
@@ -157,8 +157,8 @@ def write_page(
     failed: Mapping[str, str] | None = None,
     *,
     clustered: bool = True,
-) -> str:
-    """Write the page of everything that has been run so far into the runner's output folder; returns its text."""
+) -> Page:
+    """Write the page of everything that has been run so far into the runner's output folder; returns what it shows."""
     results = Reader(table, clustered).read(runner, table.rows)
     page = make_page(table, results, numbers, failed=failed, limit=runner.limit)
     runner.out.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def write_page(
     }
     for name, text in files.items():
         (runner.out / name).write_text(text, encoding="utf-8")
-    return files["page.txt"]
+    return page
 
 
 def _parser(tables: Path) -> argparse.ArgumentParser:

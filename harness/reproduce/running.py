@@ -1,8 +1,8 @@
 """Running the rows of a table through lm_eval, one after the other; a finished run is not repeated.
 
 A run lies in ``runs/<row>/<hash>`` of the output folder: lm_eval's own results and samples, ``samples.json`` where
-questions were sampled, and ``done.json``, written last, which marks it as finished. A run that was killed starts again,
-and its journal serves every call that had finished.
+questions were sampled, and ``done.json``, written last, which marks it as finished. A run that was killed, or left
+questions unscored, starts again, and its journal serves every call that had finished.
 """
 
 from __future__ import annotations
@@ -151,9 +151,13 @@ class Runner:
         made_from = {"fingerprint": model.setup.fingerprint, "corpora": corpora}
         if self.finished(job):
             done = json.loads((folder / DONE).read_text(encoding="utf-8"))
-            if {key: done.get(key) for key in made_from} == made_from:
+            unscored = done["counts"].get("unscored", 0)
+            if {key: done.get(key) for key in made_from} != made_from:
+                log.warning("%s was run on other data, or with other weights or code. It is run again.", job.row.name)
+            elif unscored:
+                log.info("%s left %s questions unscored. They are asked again.", job.row.name, f"{unscored:,}")
+            else:
                 return False
-            log.warning("%s was run on other data or with other weights. It is run again.", job.row.name)
         shutil.rmtree(folder, ignore_errors=True)
         began = time.perf_counter()
         with shared_calls(model.setup, self.out / CALLS) if self.share_calls else nullcontext():

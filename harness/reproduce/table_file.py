@@ -7,6 +7,7 @@ mean over seeds. An argument ``"@NAME"`` is the checkpoint of the training step 
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -144,8 +145,14 @@ def _build(kind: type[Part], values: Values, where: str) -> Part:
     try:
         return _adapter(kind).validate_python(values)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {_said(one)}" for one in error.errors())
         raise UserError(f"{where}: {wrong}.") from None
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    """What pydantic says, in words of TOML."""
+    is_text = error["type"] == "tuple_type" and isinstance(error["input"], str)
+    return f"write a list, [{json.dumps(error['input'])}]" if is_text else str(error["msg"])
 
 
 @cache

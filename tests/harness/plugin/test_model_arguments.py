@@ -7,8 +7,9 @@ import pytest
 
 from lm_eval_rag._register import METHODS
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.plugin.arguments import TEXTS
+from lm_eval_rag.harness.plugin.arguments import TEXTS, read_arguments
 from lm_eval_rag.harness.plugin.model import RagLM
+from lm_eval_rag.methods.external import external
 
 CHAT = "local-chat-completions"
 
@@ -123,6 +124,19 @@ def test_the_fingerprint_changes_with_what_changes_answers_alone(evaluate, docum
     assert base == fingerprint(journal=str(tmp_path / "j.sqlite")) == fingerprint(corpus=str(moved))
     changed = [{"k": 3}, {"gen_flavour": "sweet"}, {"corpus": str(other)}, {"max_prompt_tokens": 99}, {"seed": 1}]
     assert len({base, *(fingerprint(**given) for given in changed)}) == 6
+
+
+def test_the_code_of_a_system_is_part_of_the_fingerprint(tmp_path):
+    file = tmp_path / "my.py"
+
+    def fingerprint():
+        return read_arguments("external", external, {"function": f"{file}:answer"}).fingerprint
+
+    file.write_text("def answer(question): return 'x'\n")
+    before = fingerprint()
+    assert fingerprint() == before
+    file.write_text("def answer(question): return 'y'\n")
+    assert fingerprint() != before
 
 
 def test_a_local_folder_generates(evaluate, little_llama):

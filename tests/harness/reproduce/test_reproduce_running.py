@@ -24,6 +24,12 @@ from lm_eval_rag.harness.reproduce.table_spec import TrainingStep
 from lm_eval_rag.harness.reproduce.training import Trainer
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 
+SYSTEM = """
+def always(question):
+    raise ValueError
+
+def answer(question):
+"""
 PUBLISHED = Path(__file__).parents[3] / "leaderboards" / "published"
 TABLE = """
 title = "On the embedded set"
@@ -309,6 +315,33 @@ def test_a_training_step_that_was_interrupted_is_resumed(monkeypatch: pytest.Mon
         trainer.checkpoint(step)
     assert [trainer.checkpoint(step) for _ in range(2)] == [trainer.folder(step)] * 2
     assert trained == ["generator", "generator"]
+
+
+def test_unscored_questions_are_said_and_asked_again(
+    undescribed: None, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    for name in ("answer", "always"):
+        arguments = f'arguments = {{ function = "{file}:{name}" }}'
+        row = f'\n[[row]]\nname = "{name}"\nmodel = "external"\n{arguments}\n'
+        path = tables / "made_up.toml"
+        path.write_text(path.read_text(encoding="utf-8") + row, encoding="utf-8")
+    file.write_text(f"{SYSTEM}    if len(question) % 2: raise ValueError\n    return 'x'\n", encoding="utf-8")
+
+    def run() -> tuple[int, str]:
+        argv = ["made_up", "--out", str(tmp_path / "out"), "--only", "answer", "always", "--limit", "12"]
+        status = reproduce_main(argv, tables=tables, published=PUBLISHED, build=lambda task: build())
+        return status, " ".join(capsys.readouterr().out.split())
+
+    status, text = run()
+    (odd,) = (count for count in range(1, 12) if f"answer {count}, always 12." in text)
+    assert status == 3 and f"0.0, {odd} unscored" in text
+    file.write_text(f"{SYSTEM}    return 'x'\n", encoding="utf-8")
+    status, text = run()
+    assert status == 3 and "Questions without a score: always 12." in text
+    file.write_text(f"{SYSTEM}    return 'x'\n".replace("raise ValueError", "return 'x'"), encoding="utf-8")
+    status, text = run()
+    assert status == 0 and "without a score" not in text
 
 
 def test_parts_of_the_rule_bank_are_disjoint_and_make_it_up() -> None:

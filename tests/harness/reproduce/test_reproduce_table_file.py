@@ -126,7 +126,7 @@ def test_tasks_with_other_arguments_are_other_jobs(tmp_path: Path) -> None:
         ('worse = ["plain"]', 'worse = ["plane"]', "Unknown row in the claim 'k = 1 against none': 'plane'"),
         ('name = "{mode}-k{k}"', 'name = "plain"', "2 rows are named 'plain/seed0'"),
         ("[[row]]", "[[row]", "cannot be read"),
-        ('metrics = ["em"]', 'metrics = "em"', "made_up.toml: metrics: Input should be a valid tuple"),
+        ('metrics = ["em"]', 'metrics = "em"', 'made_up.toml: metrics: write a list, ["em"]'),
         ('x = "{k}"', 'x = "many"', "row 'rgft-k1': x: Input should be a valid number"),
         ('tasks = ["ruleqa_demo"]\n', "", "row 'plain': tasks: Field required"),
         ('worse = ["plain"]', "", "Claim 'k = {k} against none': worse: Field required"),

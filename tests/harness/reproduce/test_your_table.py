@@ -64,7 +64,7 @@ def test_every_key_that_the_docs_name_is_one(tmp_path: Path) -> None:
     [
         ("[row]\nname = 1", r"mine\.toml: row = \{'name': 1\} is not allowed\. Write \[\[row\]\] \(with two"),
         ('title = "T"', r"mine\.toml: there is no row\. Give at least one: \[\[row\]\]"),
-        (ROW + 'tasks = "ruleqa_demo"', r"mine\.toml: row 'a': tasks: Input should be a valid tuple"),
+        (ROW + 'tasks = "ruleqa_demo"', r"mine\.toml: row 'a': tasks: write a list, \[\"ruleqa_demo\"\]"),
         (ROW + 'tasks = ["t"]\neach = 3', r"mine\.toml: each = 3 is not allowed\. Write each = \{ NAME"),
         (ROW + 'tasks = ["t"]\neach = { k = 3 }', r"mine\.toml: each\.k = 3 is not allowed\. Write a list"),
         (ROW + 'tasks = ["t"]\narguments = "k=3"', r"mine\.toml: arguments of row 'a' = 'k=3' is not allowed"),
