@@ -94,7 +94,7 @@ def read_text(path: Path, advice: str) -> str:
     """The text of a UTF-8 file; devices are refused, because some never end.
 
     Args:
-        advice: What to give, as a sentence.
+        advice: What to give, as a sentence, where there is a file, but not of this kind.
 
     Raises:
         UserError: It is missing, a device, cannot be read, or is not UTF-8.
@@ -104,7 +104,7 @@ def read_text(path: Path, advice: str) -> str:
             raise UserError(f"{path} is a device, not a file. {advice}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path} cannot be read: it does not exist. {advice}") from None
+        raise UserError(f"{path} cannot be read: it does not exist. Check the path.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}. {advice}") from None
     except UnicodeDecodeError as error:

@@ -223,7 +223,8 @@ def document_of_record(record: Record, id: str) -> Read:
     """
     fact, time = fact_of(record), record.text("time")
     title = record.text("title") or ""
-    if not {"text", "title", *FACT, "fact"} & record.fields.keys():
+    others = record.fields.keys() - set(KNOWN)  # one of them may be the text, under another name
+    if not {"text", *FACT, "fact"} & record.fields.keys() and (others or "title" not in record.fields):
         raise record.wrong(f"there is no 'text' (columns: {', '.join(record.fields)}). Name the column 'text'.")
     text = record.text("text") or (stated(fact, time) if fact else "")
     if not text:

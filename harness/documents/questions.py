@@ -93,6 +93,8 @@ def _of_record(record: Record, id: str) -> Question:
         columns = ", ".join(record.fields) or "none"
         raise record.wrong(f"there is no question (columns: {columns}). Name the column 'question'.")
     name, answers = record.first(ANSWERS)
+    if all(record.fields.get(column) is not None for column in ANSWERS):
+        raise record.wrong(f"there are both {' and '.join(map(repr, ANSWERS))}. Keep one of the two columns.")
     gold = record.fields.get(GOLD)
     others = {name: value for name, value in record.fields.items() if name not in KNOWN}
     taken = [name for name in others if name in TAKEN or name.startswith("_")]

@@ -166,12 +166,18 @@ def _oddities(questions: Sequence[Question], gold: dict[str, list[str]], passage
     if not answered:
         yield (
             "No question has answers, so answers are not scored: only retrieval (with gold_passages), cost, and with "
-            "a judge whether an answer lies in the gold passages (factual_consistency)."
+            "a judge whether an answer lies in the gold passages (factual_consistency). Gold answers stand in a column "
+            f"'answer' or 'answers'{_others(questions)}."
         )
         yield from _misspelt(questions)
     lacking = [question for question in named if question.id not in gold]
     yield from _listed("Gold passages that no document has, so that they are not scored", lacking, named)
     yield from _listed("Answers that no document holds", _nowhere(answered, passages), answered)
+
+
+def _others(questions: Sequence[Question]) -> str:
+    columns = dict.fromkeys(name for question in questions for name in question.slices)
+    return f"; read as slices were {', '.join(columns)}" if columns else ""
 
 
 def _misspelt(questions: Sequence[Question]) -> Iterable[str]:

@@ -140,6 +140,14 @@ def test_facts(tmp_path: Path) -> None:
     assert plain.fact is None
 
 
+@pytest.mark.parametrize("column", ["content", "page_content", "body"])
+def test_a_title_is_no_text_where_another_column_may_be_it(column: str) -> None:
+    with pytest.raises(UserError, match=rf"there is no 'text' \(columns: title, {column}\)\. Name the column 'text'"):
+        read_documents([{"title": "Ada", column: "Ada Moss was born in Vale."}])
+    (passage,) = read_documents([{"title": "Ada", "source": "a.md"}]).passages
+    assert passage.text == "Ada"
+
+
 def test_a_folder_with_files_of_all_kinds(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / ".git").mkdir()

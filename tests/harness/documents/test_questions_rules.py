@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lm_eval_rag import Query, Rule
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.documents.intake import read_documents
 from lm_eval_rag.harness.documents.questions import read_questions
 from lm_eval_rag.harness.documents.rule_files import read_rules
@@ -63,6 +64,11 @@ def test_texts_queries_and_other_names_of_columns() -> None:
 def test_a_text_in_brackets_is_one_answer(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question,answer\nwho?,[sic] me\n")
     assert read_questions(tmp_path / "q.csv")[0].answers == ("[sic] me",)
+
+
+def test_two_columns_of_answers_are_refused() -> None:
+    with pytest.raises(UserError, match=r"question 1: there are both 'answers' and 'answer'\. Keep one"):
+        read_questions([{"question": "who?", "answer": "Ada", "answers": ["Bo"]}])
 
 
 def test_rules_of_a_file(tmp_path: Path) -> None:

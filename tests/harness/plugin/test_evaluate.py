@@ -260,6 +260,7 @@ def test_gold_passages_of_documents_that_were_cut(place: Path) -> None:
 def test_a_misspelt_column_is_named(place: Path) -> None:
     evaluation = lm_eval_rag.evaluate(["A b."], [{"question": "a?", "anwser": "b"}], methods=[first_object], out="out")
     assert any("The column 'anwser' is read as a slice. Did you mean 'answer'?" in one for one in evaluation.data.odd)
+    assert any("in a column 'answer' or 'answers'; read as slices were anwser." in one for one in evaluation.data.odd)
 
 
 def test_what_is_odd_is_said_before_the_first_call(place: Path, caplog: pytest.LogCaptureFixture) -> None:
