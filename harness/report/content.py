@@ -157,7 +157,7 @@ def difference_of(
 
 
 def _check_same_questions(runs: Sequence[TaskRun]) -> None:
-    first_seen: dict[str, tuple[str, Any]] = {}
+    first_seen: dict[str, tuple[TaskRun, dict[str, Any]]] = {}
     for run in runs:
         if run.version != runs[0].version:
             raise UserError(
@@ -166,9 +166,11 @@ def _check_same_questions(runs: Sequence[TaskRun]) -> None:
             )
         for id_, sample in run.questions.items():
             content = {key: sample["doc"].get(key) for key in ("query", "answers", "corpus")}
-            label, before = first_seen.setdefault(id_, (run.label, content))
+            other, before = first_seen.setdefault(id_, (run, content))
             if before != content:
+                key = next(key for key in content if before[key] != content[key])
                 raise UserError(
-                    f"{run.task}, question {id_!r}: {label} and {run.label} were asked different things "
-                    f"(corpus {before['corpus']!r} and {content['corpus']!r}). Compare runs on the same data."
+                    f"{run.task}, question {id_!r}: {other.label} and {run.label} were asked different things "
+                    f"({key} {str(before[key])[:80]!r} in {other.path.parent}, {str(content[key])[:80]!r} in "
+                    f"{run.path.parent}). Compare runs on the same data: leave one of the two out, or run it again."
                 )

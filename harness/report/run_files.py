@@ -130,7 +130,8 @@ def question_id(sample: Mapping[str, Any]) -> str:
 def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
     """Every task of every run in ``paths``, which are results files or folders that contain some.
 
-    Files with other suffixes beside them are left out.
+    Files with other suffixes beside them are left out, and so, with a warning, are folders without results where others
+    have some: a run that failed leaves one.
     If a folder has several results of one task by one model with the same arguments, only the newest is used.
 
     Raises:
@@ -138,7 +139,13 @@ def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
             of lm-eval 0.4.
     """
     newest: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
-    for path in dict.fromkeys(path for source in _without_others(paths) for path in _results_files(source)):
+    found = {source: _results_files(source) for source in _without_others(paths)}
+    empty = [source for source, files in found.items() if not files]
+    if empty and len(empty) == len(found):
+        raise UserError(f"{empty[0]} contains no results of lm_eval (results_<date>.json). {HOW}")
+    for source in empty:
+        log.warning("%s contains no results of lm_eval, perhaps because its run failed. It is left out.", source)
+    for path in dict.fromkeys(path for files in found.values() for path in files):
         results = _read_results(path)
         for task in results["n-samples"]:
             key = (str(path.parent), results["config"].get("model"), _arguments_text(results["config"]), task)
@@ -167,8 +174,6 @@ def _results_files(root: Path) -> list[Path]:
     if not root.is_dir():
         raise UserError(f"{root} does not exist. {HOW}")
     files = [path for path in root.rglob("*.json") if DATED.search(path.name)]
-    if not files:
-        raise UserError(f"{root} contains no results of lm_eval (results_<date>.json). {HOW}")
     return sorted(files, key=lambda path: (path.parent, DATED.search(path.name)[1]))  # type: ignore[index]
 
 

@@ -295,6 +295,17 @@ def test_other_bad_input(make_run: Make, tmp_path: Path, capsys: pytest.CaptureF
     assert "Unknown column of the questions 'colour'" in capsys.readouterr().err
 
 
+def test_a_folder_that_a_failed_run_left_is_named_and_left_out(
+    make_run: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_run(tmp_path / "a", n=8)
+    (tmp_path / "failed").mkdir()
+    alone, both = (len(read_runs(paths)) for paths in ([tmp_path / "a"], [tmp_path / "failed", tmp_path / "a"]))
+    assert alone == both > 0
+    (message,) = caplog.messages
+    assert message.startswith(f"{tmp_path / 'failed'} contains no results of lm_eval")
+
+
 def test_against_compares_with_one_run_only(runs: Path) -> None:
     read = read_runs([runs])
     labels = [run.label for run in read]
