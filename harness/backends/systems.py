@@ -78,6 +78,8 @@ class SystemBackend:
 
     def _passages(self, query: Query, retrieved: Sequence[Retrieved]) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
         """The passages, each as the corpus has it where it is there; each once, in order."""
+        if not retrieved:  # a corpus of web pages is read only where it is needed
+            return (), ()
         corpus = None if self.corpora.key(query) is None and self.corpora.given is None else self.corpora.corpus(query)
         passages: dict[str, Passage] = {}
         unknown = False

@@ -159,8 +159,11 @@ class _Run:
             self._end_plan(running, stop.value, None)
         except CallError as error:
             self._end_plan(running, None, error)
-        except (AttributeError, TypeError) as error:
-            check_error(self.driver.method, error)
+        except Exception as error:
+            if isinstance(error, (AttributeError, TypeError)):
+                check_error(self.driver.method, error)
+            if not isinstance(error, UserError):
+                error.add_note(f"The method was answering the question {running.query.id!r}.")
             raise
         else:
             self._file(running, ask)

@@ -37,8 +37,10 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_until_terminated(main))
-    return _in_thread(main)  # a notebook's loop
+        runs_here = False
+    else:
+        runs_here = True  # a notebook's loop
+    return _in_thread(main) if runs_here else asyncio.run(_until_terminated(main))
 
 
 async def _until_terminated(main: Coroutine[Any, Any, T]) -> T:

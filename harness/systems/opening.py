@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, get_type_hints
 from urllib.parse import urlsplit
 
@@ -79,6 +81,7 @@ class FunctionSystem:
         self._places: asyncio.Semaphore | None = None
         self._concurrency = system.concurrency
         self._waiting: list[tuple[Query, asyncio.Future[tuple[Any, float] | CallError]]] = []
+        self._file = getattr(getattr(loaded.function, "__code__", None), "co_filename", None)
 
     async def ask(self, query: Query) -> tuple[Any, float] | CallError:
         """See :class:`OpenSystem`; what the function raises is the question's own failure."""
@@ -119,7 +122,14 @@ class FunctionSystem:
             except TimeoutError:
                 return CallError(f"the function took longer than timeout={self._timeout:g} seconds")
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is this question's failure
-                return CallError(f"the function raised {type(error).__name__}: {error}")
+                return CallError(f"the function raised {type(error).__name__}: {error} ({self._place(error)})")
+
+    def _place(self, error: Exception) -> str:
+        """``my.py, line 12``: where the error arose, in the function's own file if that was on the way."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename == self._file]
+        last = (own or frames)[-1]
+        return f"{Path(last.filename).name}, line {last.lineno}"
 
     async def _timed(self, argument: Any) -> tuple[Any, float]:
         began = time.perf_counter()

@@ -114,7 +114,7 @@ def _card_of_run(run: TaskRun) -> dict[str, Any]:
     calls = record.get("counts", {})
     return {
         "method": record["method"],
-        "generator": (options.get("pretrained") or options.get("model") or name)
+        "generator": (options.get("pretrained") or options.get("model") or name or None)
         if any(calls.get(call) for call in CALLS)
         else None,
         "revision": options.get("revision"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.leaderboards.board.canaries import canary_predictions
 from lm_eval_rag.leaderboards.submissions.answer_key import data_hash, record_of
 from lm_eval_rag.leaderboards.submissions.form import Prediction, slug_of
-from lm_eval_rag.leaderboards.submissions.packing import _checked, _line
+from lm_eval_rag.leaderboards.submissions.packing import _card_of_run, _checked, _line
 from lm_eval_rag.leaderboards.submissions.suspicions import alike
 from lm_eval_rag.leaderboards.submissions.verifying import verify
 from tests.leaderboards.conftest import TASK
@@ -163,6 +164,13 @@ def test_a_run_becomes_a_submission_with_the_same_scores(run_of_vote, tmp_path, 
     assert verified.submission.card.method == "rule_vote" and verified.submission.card.generator is None
     text = (tmp_path / "entry" / "submission.json").read_text()
     assert "em" not in json.loads(text) and "scores" not in text
+
+
+def test_a_run_of_a_system_names_no_generator():
+    record = {"method": "external", "generator": None, "retriever": ["bm25", {}], "counts": {"AskSystem": 200}}
+    run = SimpleNamespace(results={"config": {"rag": record}})
+    card = _card_of_run(run)
+    assert (card["method"], card["generator"], card["retriever"]) == ("external", None, None)
 
 
 def test_what_cannot_be_submitted_is_refused(run_of_vote, tmp_path, capsys):

@@ -372,8 +372,10 @@ def test_a_method_that_breaks_its_contract_is_named(method):
 
 
 def test_another_error_of_a_method_is_raised_as_it_is():
-    with pytest.raises(TypeError, match="concatenate"):
+    with pytest.raises(TypeError, match="concatenate") as raised:
         Driver(fails_by_itself, {Retrieve: Echo(1)}).run([Query("q0", "1")])
+    assert raised.value.__notes__ == ["The method was answering the question 'q0'."]
+    assert raised.value.__context__ is None  # the traceback begins with the method's own error
 
 
 def test_a_backend_that_returns_too_few_replies_ends_the_run():

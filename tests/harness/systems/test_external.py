@@ -154,7 +154,9 @@ def test_the_seconds_are_the_functions_own(tmp_path: Path) -> None:
 def test_one_question_fails_and_the_others_are_answered(system: Path) -> None:
     results = ask(system, "raising")
     assert [answer.text for answer, _ in results] == ["fine", "", "fine"]
-    assert [trace.failure for _, trace in results] == [None, "the function raised ValueError: no Bo here", None]
+    line = FUNCTIONS.splitlines().index('        raise ValueError("no Bo here")') + 1
+    failure = f"the function raised ValueError: no Bo here ({system.name}, line {line})"
+    assert [trace.failure for _, trace in results] == [None, failure, None]
 
 
 def test_a_reply_of_another_form(system: Path) -> None:
