@@ -121,6 +121,8 @@ class FunctionSystem:
                 return await asyncio.wait_for(asked, self._timeout)
             except TimeoutError:
                 return CallError(f"the function took longer than timeout={self._timeout:g} seconds")
+            except _ExitError as error:
+                return CallError(f"the function called sys.exit ({self._place(error)})")
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is this question's failure
                 return CallError(f"the function raised {type(error).__name__}: {error} ({self._place(error)})")
 
@@ -133,7 +135,10 @@ class FunctionSystem:
 
     async def _timed(self, argument: Any) -> tuple[Any, float]:
         began = time.perf_counter()
-        return await self._function(argument), time.perf_counter() - began
+        try:
+            return await self._function(argument), time.perf_counter() - began
+        except SystemExit as error:
+            raise _ExitError().with_traceback(error.__traceback__) from None
 
     async def close(self) -> None:
         """End the threads."""
@@ -143,7 +148,14 @@ class FunctionSystem:
 def _timed(function: Callable[..., Any], argument: Any) -> tuple[Any, float]:
     """What a function returns, and its own seconds, without those in which it waited for its thread."""
     began = time.perf_counter()
-    return function(argument), time.perf_counter() - began
+    try:
+        return function(argument), time.perf_counter() - began
+    except SystemExit as error:
+        raise _ExitError().with_traceback(error.__traceback__) from None
+
+
+class _ExitError(Exception):
+    """The user's code called sys.exit, which would end the run without a word."""
 
 
 def _what_it_takes(function: Callable[..., Any]) -> Callable[[Query], Any]:

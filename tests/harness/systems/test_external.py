@@ -24,7 +24,7 @@ DOCUMENTS = [Passage("a", "Ada was born in Vale."), Passage("b", "Bo was born in
 QUESTIONS = ["where was Ada born?", "where was Bo born?", "why?"]
 
 FUNCTIONS = """
-import asyncio, threading, time
+import asyncio, sys, threading, time
 from lm_eval_rag import Query
 
 def plain(question):
@@ -53,6 +53,12 @@ def raising(question):
     if "Bo" in question:
         raise ValueError("no Bo here")
     return "fine"
+
+def leaving(question):
+    sys.exit(3)
+
+async def leaving_async(question):
+    sys.exit(3)
 
 def wrong(question):
     return {"text": "x"}
@@ -157,6 +163,13 @@ def test_one_question_fails_and_the_others_are_answered(system: Path) -> None:
     line = FUNCTIONS.splitlines().index('        raise ValueError("no Bo here")') + 1
     failure = f"the function raised ValueError: no Bo here ({system.name}, line {line})"
     assert [trace.failure for _, trace in results] == [None, failure, None]
+
+
+@pytest.mark.parametrize("name", ["leaving", "leaving_async"])
+def test_sys_exit_fails_its_question_and_not_the_run(system: Path, name: str) -> None:
+    line = FUNCTIONS[: FUNCTIONS.index(f"def {name}(")].count("\n") + 2
+    failures = [trace.failure for _, trace in ask(system, name)]
+    assert failures == [f"the function called sys.exit ({system.name}, line {line})"] * 3
 
 
 def test_a_reply_of_another_form(system: Path) -> None:
