@@ -57,6 +57,8 @@ class RunReport:
         date: When it was run, or "".
         versions: Package -> version in that run.
         trivial: Whether it is a trivial baseline (:data:`~.trivial_baselines.TRIVIAL_BASELINES`).
+        part: Numbers of questions that were asked and that the task has, where not all were asked (``--limit``,
+            ``--samples``).
     """
 
     run: str
@@ -76,6 +78,7 @@ class RunReport:
     date: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     trivial: bool = False
+    part: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

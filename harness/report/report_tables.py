@@ -163,7 +163,13 @@ def _lines(rows: Sequence[PublishedRow]) -> Iterable[tuple[PublishedRow, dict[tu
 
 
 def missing_of(report: TaskReport) -> Iterable[str]:
-    """Which questions of which run have no score or no verdict, and why."""
+    """What was not asked, and which questions of which run have no score or no verdict, and why."""
+    parts: dict[tuple[int, int], list[str]] = {}
+    for run in report.runs:
+        if run.part is not None:
+            parts.setdefault(run.part, []).append(run.run)
+    for (asked, of), names in parts.items():
+        yield f"only {asked:,} of the task's {of:,} questions were asked (--limit, --samples): {', '.join(names)}"
     for run in report.runs:
         if run.unscored:
             named = [f"{id_} ({why[:60]})" for id_, why in list(run.unscored.items())[:LISTED]]

@@ -91,6 +91,7 @@ def run_report(
         date=run.date,
         versions=run.versions,
         trivial=run.model in TRIVIAL_BASELINES,
+        part=_part(run),
     )
 
 
@@ -98,6 +99,12 @@ def curve_place(run: TaskRun, others: Sequence[TaskRun]) -> float | None:
     """The run's ``k`` if other runs of the same method, with otherwise the same arguments, have another ``k``."""
     alike = {other.parameters["k"] for other in others if "k" in other.parameters and _method(other) == _method(run)}
     return float(run.parameters["k"]) if len(alike) > 1 and "k" in run.parameters else None
+
+
+def _part(run: TaskRun) -> tuple[int, int] | None:
+    counts = run.results["n-samples"][run.task]
+    asked, all_of_them = counts.get("effective", 0), counts.get("original", 0)
+    return (asked, all_of_them) if asked < all_of_them else None
 
 
 def _method(run: TaskRun) -> str:

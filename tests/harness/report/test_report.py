@@ -306,6 +306,18 @@ def test_a_folder_that_a_failed_run_left_is_named_and_left_out(
     assert message.startswith(f"{tmp_path / 'failed'} contains no results of lm_eval")
 
 
+def test_a_part_of_a_task_is_said(make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path, n=8)
+    said = "only 8 of the task's 1,200 questions were asked (--limit, --samples):"
+    assert report_main([str(tmp_path)]) == 0 and said not in " ".join(capsys.readouterr().out.split())
+    (file,) = tmp_path.rglob("results_*.json")
+    results = json.loads(file.read_text(encoding="utf-8"))
+    for counts in results["n-samples"].values():
+        counts["original"] = 1200
+    file.write_text(json.dumps(results), encoding="utf-8")
+    assert report_main([str(tmp_path)]) == 0 and said in " ".join(capsys.readouterr().out.split())
+
+
 def test_against_compares_with_one_run_only(runs: Path) -> None:
     read = read_runs([runs])
     labels = [run.label for run in read]
