@@ -34,7 +34,9 @@ def check_table(table: Table, published: Sequence[PublishedRow]) -> None:
         manager = managers[path]
         if not manager.match_tasks([task]):
             family = task.split("_")[0]
-            raise unknown(f"task in {table.name}:", task, [n for n in manager.all_tasks if n.split("_")[0] == family])
+            alike = [name for name in manager.all_tasks if name.split("_")[0] == family]
+            hint = f"These begin with {family!r}; `lm_eval ls tasks` lists all." if alike else "See `lm_eval ls tasks`."
+            raise unknown(f"task in {table.name}:", task, alike, hint)
     for name in (*table.metrics, *(metric for claim in table.claims for metric in claim.metrics)):
         if name not in METRICS:
             raise unknown(f"metric in {table.name}:", name, METRICS)

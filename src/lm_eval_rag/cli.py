@@ -165,7 +165,7 @@ def verify(argv: Sequence[str]) -> int:
 
 
 def board(argv: Sequence[str]) -> int:
-    """Build a leaderboard of submissions as a static site, or show it."""
+    """Build a leaderboard of submissions as a static site, or serve it."""
     from lm_eval_rag.leaderboards.board.board_cli import board_main
 
     return board_main(list(argv))
