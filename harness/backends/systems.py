@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count, takewhile
+from typing import Any
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import CallError
@@ -14,7 +15,7 @@ from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal
 from lm_eval_rag.harness.core.types import Answer, Passage, Query, Step
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.systems.exchange import Question, Reply, Retrieved, read_reply
+from lm_eval_rag.harness.systems.exchange import Question, Reply, Retrieved, read_reply, unread_keys
 from lm_eval_rag.harness.systems.opening import OpenSystem, open_system
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class SystemBackend:
     _systems: dict[System, OpenSystem] = field(default_factory=dict)
     _rows: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # (corpus, column) -> value -> row
     _warned: bool = False
+    _unread: bool = False
 
     async def answer(self, query: Query, ask: AskSystem) -> Served | CallError:
         """The system's answer, with passages of the task's corpus where it names any."""
@@ -48,6 +50,7 @@ class SystemBackend:
             reply = await system.ask(query)
             if isinstance(reply, CallError):
                 return reply
+            self._say_unread(reply[0])
             try:
                 return asdict(read_reply(reply[0])), reply[1]
             except CallError as error:
@@ -116,6 +119,16 @@ class SystemBackend:
                 "text of a passage will do too. Others count for recall by their texts, and for no score by ids.",
                 "" if own is None else f", such as {own!r}", corpus.passage(0).id,
             )  # fmt: skip
+
+    def _say_unread(self, reply: Any) -> None:
+        """Say once that a reply has keys of no meaning: passages under another name are not scored."""
+        unread = [] if self._unread else unread_keys(reply)
+        if unread:
+            self._unread = True
+            log.warning(
+                "The system's reply has %s, which is not read. docs/your_system.md has the keys that are.",
+                ", ".join(map(repr, unread)),
+            )
 
     def _places(self, corpus: Corpus, column: str) -> dict[str, int]:
         """Value -> row, of ids or texts; made once, when it is first needed."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any
 
@@ -103,6 +104,12 @@ def read_reply(value: Any) -> Reply:
             f"the system returned the confidence {reply.confidence}. Give a finite number, or leave it out."
         )
     return reply
+
+
+def unread_keys(value: Any) -> list[str]:
+    """The keys of a system's reply that mean nothing, such as ``Passages``."""
+    known = {field.name for field in fields(Reply)}
+    return [str(key) for key in value if key not in known] if isinstance(value, Mapping) else []
 
 
 def schema(kind: type[Question] | type[Reply]) -> Any:

@@ -54,6 +54,9 @@ def raising(question):
         raise ValueError("no Bo here")
     return "fine"
 
+def misspelling(question):
+    return {"answer": "x", "Passages": [{"id": "b"}], "context": "y"}
+
 def leaving(question):
     sys.exit(3)
 
@@ -170,6 +173,12 @@ def test_sys_exit_fails_its_question_and_not_the_run(system: Path, name: str) ->
     line = FUNCTIONS[: FUNCTIONS.index(f"def {name}(")].count("\n") + 2
     failures = [trace.failure for _, trace in ask(system, name)]
     assert failures == [f"the function called sys.exit ({system.name}, line {line})"] * 3
+
+
+def test_keys_that_are_not_read_are_said_once(system: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert all(trace.failure is None for _, trace in ask(system, "misspelling"))
+    (message,) = caplog.messages
+    assert message.startswith("The system's reply has 'Passages', 'context', which is not read.")
 
 
 def test_a_reply_of_another_form(system: Path) -> None:
