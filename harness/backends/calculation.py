@@ -27,10 +27,10 @@ class CalculateBackend:
 
 
 def _served(expression: str) -> Served:
-    began = perf_counter()
+    began, read = perf_counter(), expression_in(expression)
     try:
-        result = Calculation(expression, written(calculate(expression_in(expression))))
+        result = Calculation(read, written(calculate(read)))
         shown = result.value
     except CalculationError as error:
-        result, shown = Calculation(expression, refused=error.reason), f"refused: {error}"
+        result, shown = Calculation(read, refused=error.reason), f"refused: {error}"
     return Served(result, Step("Calculate", expression[:1000], shown, seconds=perf_counter() - began))

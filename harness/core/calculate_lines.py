@@ -15,35 +15,46 @@ _LABEL = re.compile(
     r"ratio|average|percentage|growth|change|code|python)\s?:\s*)(?=\S)",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"^\d{1,2}[.)]\s+(?=\S)")  # of a list of calculations
 _NAME = re.compile(r"^[A-Za-z_][\w ]{0,40}$")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _TEXT = re.compile(r"\"[^\"\\\n]*\"|'[^'\\\n]*'")
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "≠": "!="})
 _CURRENCY = re.compile(r"[$€£¥](?=\s?[.\d])")
 _PERCENT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)%(?=\s*(?:$|[)*/+\],<>=!])|\s+-\s)")  # not "7%2" and "7 % 2"
-_SCALES = {"hundred": "1e2", "thousand": "1e3", "million": "1e6", "billion": "1e9", "trillion": "1e12"}
+_SHARE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?%\s+of\s+(?=[\d(.])")
+_TIMES = re.compile(r"(?<=[\d)])\s+[xX]\s+(?=[\d(.])")  # with spaces: 0x10 is no product
+_SCALES = {
+    "hundred": "1e2", "thousand": "1e3", "million": "1e6", "billion": "1e9", "trillion": "1e12",
+    "k": "1e3", "K": "1e3", "M": "1e6", "mn": "1e6", "B": "1e9", "bn": "1e9", "T": "1e12",
+}  # fmt: skip
 _SCALED = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?)\s?({'|'.join(_SCALES)})\b")
-_GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
+_GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?!\w|,\d)")
+_DAY = re.compile(r"(?<![\w.-])(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\w.-])")
+_DAYS = re.compile(r"(?<=timedelta\()days\s?=\s?")
 _CALLED = re.compile(r"[A-Za-z_]\($|\[$")
 
 
 def expression_in(line: str) -> str:
     """The expression in a line, in the notation of ``calculate``; the line itself if it is too long or has texts.
 
-    Read are a label before it, a result after it (``= 15``), a name that it is assigned to, a comment, ``print(...)``,
-    separators of thousands, ``%``, currency signs, ``million`` and the like, ``^``, and the signs of print.
+    Read are a number or a label before it, a result after it (``= 15``), a name that it is assigned to, a comment,
+    ``print(...)``, separators of thousands, ``%`` and ``% of``, currency signs, ``million`` and the like (also ``2.5B``),
+    ``^``, `` x ``, the signs of print, ISO dates without quotes, and ``days=`` of a time span.
     """
     if len(line) > MAX_LENGTH or not line.isprintable():
         return line
     bare = line.strip().strip("`").strip()
     if _TEXT.search(bare):  # what stands in a text stays as it is
         return bare
-    bare = _assigned(_LABEL.sub("", bare.partition("#")[0].strip(), count=1))
+    bare = _NUMBERED.sub("", _DAYS.sub("", bare.partition("#")[0].strip()), count=1)
+    bare = _assigned(_LABEL.sub("", bare, count=1))
     if bare.startswith("print(") and bare.endswith(")"):
         bare = bare[6:-1].strip()
-    bare = _CURRENCY.sub("", bare.translate(_SIGNS)).replace("^", "**")
+    bare = _DAY.sub(r"date(\1, \2, \3)", bare)
+    bare = _TIMES.sub(" * ", _CURRENCY.sub("", bare.translate(_SIGNS)).replace("^", "**"))
     bare = _SCALED.sub(lambda match: f"({match[1]}*{_SCALES[match[2]]})", _ungrouped(bare))
-    return _PERCENT.sub(r"(\1/100)", bare)
+    return _PERCENT.sub(r"(\1/100)", _SHARE.sub(r"(\1/100) * ", bare))
 
 
 def _assigned(text: str) -> str:

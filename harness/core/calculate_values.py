@@ -8,10 +8,11 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from statistics import median
 from typing import Any, Literal, get_args
 
 LARGEST = 1e30  # limit of every intermediate number
-MAX_DIGITS = 12  # of a number with a fraction in the result
+MAX_DIGITS, LARGE, MAX_DIGITS_LARGE = 12, 1e9, 15  # of a number with a fraction in the result; of one from LARGE on
 
 Reason = Literal[
     "empty", "too long", "too deep", "not an expression", "unknown name", "wrong type", "division by zero",
@@ -23,7 +24,11 @@ Value = int | float | bool | str | date | timedelta | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """The result of an expression: its value as text, or the reason (of :data:`REASONS`) why it was refused."""
+    """The result of an expression: its value as text, or the reason (of :data:`REASONS`) why it was refused.
+
+    Args:
+        expression: As it was calculated: without the label, the result and the like that stood in the line.
+    """
 
     expression: str
     value: str = ""
@@ -39,13 +44,14 @@ class CalculationError(ValueError):
 
 
 def written(value: Value) -> str:
-    """A value as text: at most 12 digits if it is not whole, ISO dates, time spans in days."""
+    """A value as text: at most 12 digits if it is not whole (15 from 1e9 on), ISO dates, time spans in days."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(written, value))}]"
     if isinstance(value, timedelta):
         return f"{value.days} days"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.{MAX_DIGITS}g}"
+        digits = MAX_DIGITS if abs(value) < LARGE else MAX_DIGITS_LARGE
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.{digits}g}"
     return str(value)
 
 
@@ -135,6 +141,10 @@ def _mean(parts: Sequence[Value]) -> Value:
     return math.fsum(numbers) / len(numbers)
 
 
+def _median(parts: Sequence[Value]) -> Value:
+    return median([number(part) for part in _among(parts, "median")])
+
+
 def _whole(parts: Sequence[Value]) -> Value:
     return int(number(_one(parts, "int")))
 
@@ -196,7 +206,7 @@ FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
     "max": lambda parts: max(_among(parts, "max")),
     "sum": _sum, "round": _round, "abs": _abs, "len": _len, "sorted": _sorted, "int": _whole, "pow": _pow,
     "float": lambda parts: float(number(_one(parts, "float"))),
-    "mean": _mean, "statistics.mean": _mean, "sqrt": _root, "math.sqrt": _root,
+    "mean": _mean, "statistics.mean": _mean, "median": _median, "statistics.median": _median, "sqrt": _root, "math.sqrt": _root,
     "floor": lambda parts: math.floor(number(_one(parts, "floor"))),
     "math.floor": lambda parts: math.floor(number(_one(parts, "floor"))),
     "ceil": lambda parts: math.ceil(number(_one(parts, "ceil"))),

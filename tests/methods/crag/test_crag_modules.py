@@ -77,6 +77,15 @@ def test_calculator(play: Any, query: Query, found: tuple[Passage, ...]) -> None
     )
 
 
+def test_the_calculator_shows_its_own_result_and_no_number_alone(play: Any, query: Query) -> None:
+    """A wrong result of the model must not stand among the references, nor a number that nobody calculated."""
+    told: list[str] = []
+    replies = ("5*3 = 16", "Expression: 5*3", "12", "answer: 12", "total = 1,234 + 1 = 1236", "a = 5\nb = 3\na*b")
+    played = play(calculations(query, References(), told, samples=6, temperature=0.5, **NO), replies)
+    assert played.result == ("5*3 = 15", "1234 + 1 = 1235")
+    assert told == ["nothing to calculate"] * 3
+
+
 @pytest.mark.parametrize("reply", ["", "  \n ", "''", "None", "N/A", "``` \n```"])
 def test_calculator_without_an_expression_reckons_nothing(play: Any, query: Query, reply: str) -> None:
     told: list[str] = []
