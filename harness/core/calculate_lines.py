@@ -39,8 +39,8 @@ def expression_in(line: str) -> str:
     """The expression in a line, in the notation of ``calculate``; the line itself if it is too long or has texts.
 
     Read are a number or a label before it, a result after it (``= 15``), a name that it is assigned to, a comment,
-    ``print(...)``, separators of thousands, ``%`` and ``% of``, currency signs, ``million`` and the like (also ``2.5B``),
-    ``^``, `` x ``, the signs of print, ISO dates without quotes, and ``days=`` of a time span.
+    ``print(...)``, separators of thousands, ``%`` and ``% of``, currency signs, ``million`` and the like (also
+    ``2.5B``), ``^``, ``5 x 3``, the signs of print, ISO dates without quotes, and ``days=`` of a time span.
     """
     if len(line) > MAX_LENGTH or not line.isprintable():
         return line
