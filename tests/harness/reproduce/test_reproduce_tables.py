@@ -51,17 +51,19 @@ def test_every_name_in_a_table_is_known(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_rule_claim_that_runs_here_is_shown_against_controls(path: Path) -> None:
-    """A claim that guided lines beat unguided ones has a control, unless its lines are not run here."""
-    table = read_table(path)
-    lines = table.lines()
-    for claim in table.claims:
-        guided = claim.text.startswith(("Rules help", "Rules find", "RGFT beats SSFT, in both"))
-        if guided and not any(row.needs for name in claim.better for row in lines[name]):
+def test_every_rule_claim_is_shown_against_controls(path: Path) -> None:
+    """A claim that guided lines beat unguided ones has a control, whether or not its lines are run here."""
+    for claim in read_table(path).claims:
+        if claim.text.startswith(("Rules help", "Rules find", "RGFT beats SSFT, in both", "RGFT of LLAMA2_7B and DPR")):
             assert any("random" in name for name in claim.controls), claim.text
 
 
 RULEQA = [path for path in TABLES if re.match(r"rulerag_", path.stem)]
+# lines that join the claim when their tables are run again, since their kept pages were made without it
+WAITING = {
+    "rulerag_figure3": {f"simcse-rgft-k{k}" for k in (1, 2, 5, 10)},
+    "rulerag_smollm2": {"plain", "bm25-ft", "bm25-ssft"},
+}
 TRIVIAL = ["mode_of_relation", "mode_of_subject", "last_object", "link_vote", "copy_vote"]
 
 
@@ -69,11 +71,11 @@ TRIVIAL = ["mode_of_relation", "mode_of_subject", "last_object", "link_vote", "c
 def test_every_ruleqa_table_begins_with_the_trivial_baselines_and_tests_its_methods_against_the_best(
     path: Path,
 ) -> None:
-    """All lines that answer here, but not those that are a control of another claim or another rule bank's."""
+    """All lines that answer, here or on a GPU, but not those that are a control of another claim."""
     table = read_table(path)
     lines = table.lines()
     assert [rows[0].model for rows in lines.values()][:5] == TRIVIAL
-    assert all(set(table.rows[i].tasks) >= set(row.tasks) for i in range(5) for row in table.rows if not row.needs)
+    assert all(set(table.rows[i].tasks) >= set(row.tasks) for i in range(5) for row in table.rows)
     assert not any(row.sample or row.needs for row in table.rows[:5])
     claims = [claim for claim in table.claims if claim.text.endswith("beats the best trivial baseline")]
     assert all((claim.worse, claim.of, claim.metrics) == (tuple(TRIVIAL), "best", ("em",)) for claim in claims)
@@ -82,13 +84,10 @@ def test_every_ruleqa_table_begins_with_the_trivial_baselines_and_tests_its_meth
     answering = {
         name
         for name, (row, *_) in lines.items()
-        if row.model
-        and not row.needs
-        and row.arguments.get("generator") != "dummy"
-        and row.arguments.get("rules") in (None, "selected")
+        if row.model and row.arguments.get("generator") != "dummy" and row.arguments.get("rules") in (None, "selected")
     }
     told = {name for claim in claims for name in claim.better}
-    assert {name for name in told if not lines[name][0].needs} == answering - controls - set(TRIVIAL)
+    assert told == answering - controls - set(TRIVIAL) - WAITING.get(table.name, set())
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
