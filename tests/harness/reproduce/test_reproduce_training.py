@@ -1,4 +1,4 @@
-"""The printed lines of RuleRAG's tables 2 and 3 and of figure 6, read as one shell session: what is tuned is tested as it was tuned."""
+"""The printed lines of RuleRAG's tables 2, 3 and figure 6, as one shell session: all is tested as it was tuned."""
 
 from __future__ import annotations
 
