@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 def retriever_options(text: str) -> dict[str, Any]:
     """The options of a retriever by ``NAME=VALUE,NAME=VALUE``, with or without the prefix ``retriever_``.
 
-    They are read as ``--model_args`` of ``lm_eval run`` are, which keeps the space at the end of ``query_prefix=query: ``.
+    They are read as ``--model_args`` of ``lm_eval run``, which keeps the space at the end of ``query_prefix=query: ``.
 
     Raises:
         UserError: The text is of another form.
