@@ -24,6 +24,7 @@ from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
 from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain
+from lm_eval_rag.harness.generators.memory import BUILT
 from lm_eval_rag.harness.generators.on_ray import OnRay
 from lm_eval_rag.harness.generators.replies import split_thinking
 from lm_eval_rag.harness.generators.request_options import request_options
@@ -65,6 +66,7 @@ class LMGenerator:
         tokenizer = vars(model).get("tokenizer")  # lm_eval's dummy downloads one when it is asked
         warned = getattr(tokenizer, "deprecation_warnings", {})
         warned[TOO_LONG] = True  # a long prompt is counted so that it is never sent
+        BUILT.add(self)
         return model
 
     def load(self) -> None:
