@@ -89,7 +89,7 @@ def graphrag(
     map_tokens: Positive = 1000,
     answer_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 100,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from what is around the question's entities, or from the reports on all communities.
 
@@ -113,7 +113,8 @@ def graphrag(
         map_tokens: Limit of tokens of an answer from one batch of reports.
         answer_tokens: Limit of tokens of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model for a question, at most; those of the preparation have ``prepare_max_calls``.
+        max_calls: Calls of the model for a question, at most; beyond them it abstains. None is no limit: global search
+            makes one for each batch of reports. Those of the preparation have ``prepare_max_calls``.
     """
     index = yield from prepared(index_of)
     asker = Asker(k, level, context_tokens, answer_tokens, map_tokens, seed)

@@ -49,7 +49,7 @@ def ircot(
     thought_tokens: Positive = 100,
     reader_tokens: Positive = 256,
     prompt_file: str | None = None,
-    max_calls: Positive = 15,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from the passages that the thoughts lead to.
 
@@ -62,7 +62,7 @@ def ircot(
         thought_tokens: Limit of tokens of a generation, of which the first sentence is kept.
         reader_tokens: Limit of tokens of the reader.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording, paper = wordings("ircot", prompt_file), variant == "paper"
     most = paragraphs if paper else None

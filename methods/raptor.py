@@ -69,7 +69,7 @@ def raptor(
     variant: Variant = "paper",
     answer_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 5,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from the best nodes of the tree.
 
@@ -88,7 +88,8 @@ def raptor(
         variant: ``paper``, or what the authors' code does.
         answer_tokens: Limit of tokens of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model for a question, at most; those of the preparation have ``prepare_max_calls``.
+        max_calls: Calls of the model for a question, at most; it makes one. Those of the preparation have
+            ``prepare_max_calls``.
     """
     wording = wordings("raptor", prompt_file)["answer"]
     tree = yield from prepared(tree_of)

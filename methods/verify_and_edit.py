@@ -47,7 +47,7 @@ def verify_and_edit(
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 50,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer by the majority, or by its rationale once it is edited.
 
@@ -59,7 +59,7 @@ def verify_and_edit(
         thought_tokens: Limit of tokens of a rationale.
         step_tokens: Limit of tokens of a question to look up, of its answer, and of the last answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("verify_and_edit", prompt_file)
     prompt = wording["rationale"].prompt(question=query.text)
