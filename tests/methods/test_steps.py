@@ -65,7 +65,7 @@ def test_variants_of_a_limited_method_have_defaults_of_their_own(play, documents
     replies = [documents("a"), ("x",) * 3, -1.0]
     assert abstains(play(quick, replies, name="ircot").answer, "max_calls reached")
     flashrag = variant(method_of("ircot"), "ircot_flashrag", variant="flashrag")
-    assert play(flashrag, [documents("a"), "The answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
+    assert play(flashrag, [documents("a"), "So the answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
 
 
 def test_failures_pass_through_the_limit():
