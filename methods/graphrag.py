@@ -22,7 +22,9 @@ over: its code keeps the largest connected component alone by default; its parti
 score each; reports have ratings; claims, which are off by default. Units of 1,200 tokens are its code's, too; the
 paper's experiments have 600.
 
-Departures: a token is a word or a sign. The wording of the prompts and the form of the records are ours, without
+Departures: every unit gets its gleanings. The paper first asks the model yes or no whether something was missed, which
+costs one more call a unit; the authors' code (at 6dad6d2) asks it after each gleaning but the last, so with one it is
+as ours. A token is a word or a sign. The wording of the prompts and the form of the records are ours, without
 examples. Records that cannot be read are counted (notes of the product: ``malformed record``, ``unit without
 records``). Entities without relations are in no community. Blank or failed descriptions are joined from what they
 should replace; blank or failed reports are left out. Without any entity, local search abstains (note ``nothing
