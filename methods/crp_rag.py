@@ -84,7 +84,7 @@ def crp_rag(
     step_tokens: Positive = 100,
     summary_tokens: Positive = 256,
     prompt_file: str | None = None,
-    max_calls: Positive = 300,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer along the paths of a reasoning graph whose knowledge suffices; refuse where there is none.
 
@@ -107,7 +107,7 @@ def crp_rag(
         step_tokens: Limit of tokens of a step, of its result, and of an answer.
         summary_tokens: Limit of tokens of a summary.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("crp_rag", prompt_file)
     notes: list[str] = []

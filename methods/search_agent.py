@@ -89,7 +89,7 @@ def search_agent(
     protocol: Literal["plain", "search_r1"] = "plain",
     turn_tokens: Positive = 500,
     prompt_file: str | None = None,
-    max_calls: Positive = 10,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer after as many searches as the model makes.
 
@@ -99,7 +99,7 @@ def search_agent(
         protocol: Plain lines for any model, or Search-R1's tags for its checkpoints.
         turn_tokens: Limit of tokens of a turn.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording, rules = wordings("search_agent", prompt_file), PROTOCOLS[protocol]
     transcript, lists, notes, replies = list[Turn](), list[tuple[Passage, ...]](), list[str](), list[str]()

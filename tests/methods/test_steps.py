@@ -65,7 +65,7 @@ def test_variants_of_a_limited_method_have_defaults_of_their_own(play, documents
     replies = [documents("a"), ("x",) * 3, -1.0]
     assert abstains(play(quick, replies, name="ircot").answer, "max_calls reached")
     flashrag = variant(method_of("ircot"), "ircot_flashrag", variant="flashrag")
-    assert play(flashrag, [documents("a"), "The answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
+    assert play(flashrag, [documents("a"), "So the answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
 
 
 def test_failures_pass_through_the_limit():
@@ -83,10 +83,8 @@ def test_failures_pass_through_the_limit():
     assert stop.value.value.text == "handled"
 
 
-@pytest.mark.parametrize("name", LIMITED)
-@pytest.mark.parametrize("most", [1, 2, 5, 9])
-def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documents):
-    """A model that says something new each time and never comes to an end."""
+def endless(documents):
+    """Replies of a model that says something new each time and never comes to an end."""
     counter = iter(range(10**6))
 
     def babbles(step, ask):
@@ -96,6 +94,38 @@ def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documen
             return -5.0
         return tuple(f"Thought {next(counter)} about {next(counter)}." for _ in range(ask.n))
 
+    return babbles
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_by_default_no_limit_contradicts_the_parameters(name, play, documents):
+    """However large the others are: a default that is a number would end every question in an abstention."""
+    assert defaults(method_of(name))["max_calls"] is None
+    counts = {key: value for key, value in defaults(method_of(name)).items() if type(value) is int}
+    larger = {key: 2 * value for key, value in counts.items() if not key.endswith("_tokens")}
+    assert "max_calls reached" not in play(method_of(name), endless(documents), **larger).answer.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "calls"),
+    [
+        ("self_rag", {"segments": 5, "k": 5}, 62 + 4 * 124),
+        ("ircot", {"sentences": 15}, 16),
+        ("iter_retgen", {"iterations": 11}, 11),
+        ("chain_of_knowledge", {"sentences": 20}, 1 + 5 + 3 * 20),
+        ("search_agent", {"max_searches": 12}, 13),
+        ("tree_of_thoughts", {"steps": 4}, 5 + 5 * 3 + 3 * (25 + 25 * 3) + 1),
+    ],
+)
+def test_large_parameters_are_followed_to_the_end(name, given, calls, play, documents):
+    played = play(method_of(name), endless(documents), **given)
+    assert played.calls == calls and played.answer.notes != ("max_calls reached",)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documents):
+    babbles = endless(documents)
     played = play(method_of(name), babbles, max_calls=most)
     assert played.calls <= most and isinstance(played.answer, Answer)
     assert bool(played.answer.abstained) == (played.answer.text == "I don't know")
