@@ -69,7 +69,7 @@ def chain_of_knowledge(
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         notes += [] if reply.strip() else ["sentence not corrected"]
         known.append(first_sentence(reply) or sentence)
-        rationale = wording["rationale"].prompt(reasoning=" ".join(known), question=query.text)
+        rationale = wording["rationale"].prompt(begun=" ".join(known), question=query.text)
         reply = yield from generate(rationale, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         sentence = first_sentence(reply)
     if not known and not agreed.answer:

@@ -14,6 +14,10 @@ alone ends the thoughts, and a blank one does not; no reader, the answer is what
 without them; 2 sentences by default (``sentences=5``: its other configuration). Our prompt asks for no colon, so one
 may be left out; line breaks before a sentence are skipped, where FlashRAG's sentence ends with them.
 
+In a chat the thoughts so far begin the model's reply, in which it goes on; the authors' models and FlashRAG's pipeline
+(commit 1ee5249, without a chat template) have them at the end of a raw text. A chat API cannot go on in its reply: it
+reads them at the end of the user message, where FlashRAG gives OpenAI's models an assistant message.
+
 Departures: the wording of the prompts is ours, without worked examples. A generation that is blank ends the thoughts
 (note ``blank thought``); thoughts that end without an answer are noted ``no answer in thoughts``, a reader's reply that
 states none ``answer unparsed`` (its last line is the answer).
@@ -74,7 +78,7 @@ def ircot(
     thoughts: list[str] = []
     notes = ["no answer in thoughts"]
     while len(thoughts) < (sentences or SENTENCES[variant]):
-        prompt = wording["thought"].prompt(passages, reasoning=" ".join(thoughts), question=query.text)
+        prompt = wording["thought"].prompt(passages, begun=" ".join(thoughts), question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
         thought = first_sentence(reply) if paper else _to_full_stop(reply)
         if not thought:

@@ -137,6 +137,7 @@ class Generate:
         temperature: 0 is greedy; None leaves it to the task.
         max_tokens: Per sample; None leaves it to the task (``max_gen_toks``).
         stop: Strings that end a sample; None leaves them to the task (``until``).
+        thinking: Whether what a model thinks before its answer (``<think>``) stays in the sample, as it wrote it.
     """
 
     prompt: Prompt | str
@@ -144,6 +145,7 @@ class Generate:
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
+    thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.common.extras import version
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.core.loop import run_async
+from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
@@ -26,7 +27,7 @@ from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain
 from lm_eval_rag.harness.generators.memory import BUILT
 from lm_eval_rag.harness.generators.on_ray import OnRay
-from lm_eval_rag.harness.generators.replies import split_thinking
+from lm_eval_rag.harness.generators.replies import local_completion
 from lm_eval_rag.harness.generators.request_options import request_options
 from lm_eval_rag.harness.generators.server import Server, with_ids
 from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -113,6 +114,11 @@ class LMGenerator:
     @chat.setter
     def chat(self, asked: bool) -> None:
         self.asked_chat = asked
+
+    @property
+    def continues(self) -> bool:
+        """Whether it goes on in a reply that a prompt begins: in a chat whose template is applied here."""
+        return self.chat and not self.spec.is_chat_api
 
     @property
     def fingerprint(self) -> str:
@@ -225,6 +231,9 @@ class LMGenerator:
 
     def count_tokens(self, text: str) -> int | None:
         """Tokens by the model's tokenizer, without its chat template; None where there is none (chat APIs, dummy)."""
+        if isinstance(text, Messages) and text.begun and self.continues:  # its parts stand apart when they are sent
+            whole = self.count_tokens(self.wrap(text))
+            return None if whole is None else whole - self._around
         if not self.is_api:
             return len(self.lm.tok_encode(text)) if hasattr(self.lm, "tok_encode") else None
         from lm_eval.models.api_models import TemplateAPI
@@ -281,7 +290,7 @@ class LMGenerator:
             prompts, allowed = [texts[i] for i in positions], [sources[i] for i in positions]
             written = continue_batch(self.lm, prompts, decoding, seeds, allowed, self._turn_ends)
             completions |= {
-                i: _completion(one.text, "stop" if one.finished else "length", one.tokens)
+                i: local_completion(one.text, decoding, "stop" if one.finished else "length", one.tokens)
                 for i, one in zip(positions, written, strict=True)
             }
         return [completions[i] for i in range(len(texts))]
@@ -290,9 +299,4 @@ class LMGenerator:
         """What another local engine writes."""
         requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
         written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
-        return [_completion(cut(text, decoding.stop)) for text in written]
-
-
-def _completion(text: str, finish: str = "", tokens: int | None = None) -> Completion:
-    thinking, answer = split_thinking(text)
-    return Completion(answer, finish, thinking, completion_tokens=tokens)
+        return [local_completion(cut(text, decoding.stop), decoding) for text in written]

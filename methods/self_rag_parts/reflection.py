@@ -80,8 +80,8 @@ class Form:
             shown = () if passage is None or step == "useful" else (passage,)
             texts = {"retrieve": {"before": draft.text}, "segment": {}, "relevant": {"before": draft.text}}
             given = texts.get(step, {"segment": segment})
-            reasoning = draft.text if step == "segment" else ""
-            return self.wording[step].prompt(shown, reasoning=reasoning, question=question, **given)
+            begun = draft.text if step == "segment" else ""
+            return self.wording[step].prompt(shown, begun=begun, question=question, **given)
         name = "tokens_short" if self.variant == "flashrag" else "tokens"
         begun = self.wording[name].prompt(question=question).render() + draft.text
         if step == "retrieve":

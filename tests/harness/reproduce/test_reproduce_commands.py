@@ -43,14 +43,20 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{table.name}-{row.name}" for table, row in ROWS])
-def test_a_command_is_read_as_the_row_is_meant(table: Table, row: Row) -> None:
+def test_a_command_is_read_as_the_row_is_meant(
+    table: Table, row: Row, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "prompt_file" in row.arguments:  # what the first of its commands writes
+        (tmp_path / row.arguments["prompt_file"]).write_text('version = "theirs"')
     from lm_eval.api.registry import get_model
 
     import lm_eval_rag
 
     lm_eval_rag.register()
     for job in jobs(row):
-        *_, command = job.commands(Path("out"))
+        *before, command = job.commands(Path("out"))
+        assert before == list(row.before)
         config = parsed(command)
         assert (config.model, list(config.tasks)) == (row.model, list(job.tasks))
         given = {key: value for key, value in job.arguments.items() if key != "batch_size"}
@@ -148,6 +154,15 @@ def defaults_of(row: Row) -> dict[str, Any]:
     from lm_eval.api.registry import get_model
 
     return defaults(get_model(row.model).method)
+
+
+def test_search_r1s_checkpoints_get_the_prompt_that_the_script_before_them_writes() -> None:
+    rows = [row for row in TABLES["search_r1"].rows if row.arguments.get("protocol") == "search_r1"]
+    assert len(rows) == 4
+    for row in rows:
+        assert row.before == ("python scripts/search_r1_prompt.py",) and row.chat
+        script = (Path(__file__).parents[3] / row.before[0].split()[1]).read_text(encoding="utf-8")
+        assert f'default=Path("{row.arguments["prompt_file"]}")' in script and row.arguments["prompt_file"] in row.needs
 
 
 def test_flashrags_protocol() -> None:
