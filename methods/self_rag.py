@@ -159,7 +159,9 @@ def self_rag(
     wording = wordings("self_rag", prompt_file)
     form = Form(wording, tokens, (yield from has_loglikelihood()), variant == "flashrag")
     if tokens and not form.scored:
-        raise UserError("tokens=True needs log-probabilities, which this generator does not give. Take generator=hf.")
+        raise UserError(
+            "tokens=True needs log-probabilities, which this generator does not give. Take generator=hf or vllm."
+        )
     notes = [] if form.scored else [f"{PROXY}: labels"]
     useful = W_USEFUL[variant] if w_useful is None else w_useful
     weights = {"relevant": w_relevant, "supported": w_supported, "useful": useful}

@@ -172,7 +172,7 @@ def test_a_corpus_that_nobody_opens_is_not_built(queries: Queries, tmp_path: Pat
     whole = build("bamboogle", corpus="wiki18_100w", wait=True)  # it is built now, so it is searched
     assert whole == build("bamboogle", corpus="wiki18_100w") != waiting
     assert json.loads((cache / whole / "meta.json").read_text())["leaks"]["passages searched"] == 2
-    assert pl.read_parquet(cache / whole / "queries.parquet").to_dicts() == [row] == queries("bamboogle", "wiki18_100w")[0]
+    assert pl.read_parquet(cache / whole / "queries.parquet").to_dicts() == [row]
 
 
 def test_a_small_corpus_and_one_with_gold_passages_do_not_wait(queries: Queries, tmp_path: Path) -> None:

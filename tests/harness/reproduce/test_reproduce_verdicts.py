@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from pathlib import Path
@@ -28,9 +27,9 @@ from lm_eval_rag.harness.reproduce.verdicts import (
     Compared,
     RowVerdict,
     compared_of,
+    compared_together,
     level,
     row_verdict,
-    compared_together,
 )
 
 TABLE = """
