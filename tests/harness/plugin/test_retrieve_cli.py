@@ -32,7 +32,7 @@ def test_options_are_read_as_model_args() -> None:
         "model": "e5", "query_prefix": "query: ", "document_prefix": "passage: ", "normalize": True, "max_length": 512,
     }  # fmt: skip
     assert retriever_options("") == {}
-    with pytest.raises(UserError, match="--retriever-args 'e5' cannot be read.*Write NAME=VALUE"):
+    with pytest.raises(UserError, match=r"--retriever-args 'e5' cannot be read.*Write NAME=VALUE"):
         retriever_options("e5")
 
 
