@@ -7,18 +7,18 @@ number is wider than 10 points, in which almost any number lies. ``not run``: it
 Tests are over the whole row, so that a faithful reimplementation is called ``does not`` in about 5 % of all cases,
 however many numbers it has. Were each tested alone, it would be 34 % with 8 independent numbers, and 56 % with 16. A
 number has a two-sided z test of ours minus the published one, and Hochberg's step-up procedure (Biometrika 75, 1988)
-corrects over the numbers of the row. Holm's and Bonferroni's need one number that is far off alone: with four numbers
-on 1,000 questions each, a system that is 5 points off in all four would pass. Hochberg's finds it, since it asks less
-of numbers that are all off. It needs numbers that do not depend on each other, as those of several tasks, or whose
-absolute differences rise and fall together, as several scores of the same answers.
+corrects over the numbers of the row. Holm's and Bonferroni's need one number that is far off by itself: with four
+numbers of 35 % on 1,000 questions, which the published run had too, a system that is 5 points off in all four would
+pass. Hochberg's finds it, since it asks less of numbers that are all off. It needs numbers that do not depend on each
+other, as those of several tasks, or whose absolute differences rise and fall together, as scores of the same answers.
 
 The standard error of a difference has two parts. Ours is that of our interval. That of the published run is counted if
 its number of questions is known (``published_questions``): the spread over questions is taken to be ours, and the two
 runs to be independent. Two runs on the same questions depend on each other, and no paper prints what is needed to say
-how much. Their difference varies less than is assumed, so ``reproduces`` is not said to be more than it is: chance may
-explain the difference. It does not show that the numbers are equal. So the number of those that lie within a margin of
-ours (``margin`` of the table, 2 points) is said beside it. If the number of questions is not known, the published
-number counts as exact, and ``does not`` is said more often than in 5 %.
+how much; their difference varies less than is assumed. So ``reproduces`` is weak evidence: chance may explain the
+difference, which does not show that there is none. Beside it stands how many numbers lie within a margin of ours
+(``margin`` of the table, 2 points). If the number of questions is not known, the published number counts as exact, and
+``does not`` is said in more than 5 %.
 """
 
 from __future__ import annotations
