@@ -34,7 +34,7 @@ DEFAULTS = (
     "include_path",
 )  # keys at the top of a file that are defaults of every row
 PARTS = ("row", "train", "claim", "plot")
-TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", "verdicts", *DEFAULTS, *PARTS)
+TOP_KEYS = ("title", "source", "notes", "running", "metrics", "subset", "share_calls", "verdicts", *DEFAULTS, *PARTS)
 ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
 CLAIM_KEYS = ("each", *(one.name for one in fields(Claim)))
 PLOT_KEYS = tuple(one.name for one in fields(Plot))
