@@ -256,8 +256,8 @@ class LMGenerator:
 
     def options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
         """lm_eval's options for one request to a server or an engine."""
-        how = {"is_api": self.is_api, "turn_ends": self._turn_ends}
-        return request_options(self.spec, self.lm, decoding, self.seed + sample, **how)
+        seed, ends = self.seed + sample, self._turn_ends
+        return request_options(self.spec, self.lm, decoding, seed, is_api=self.is_api, turn_ends=ends)
 
     @property
     def _turn_ends(self) -> Sequence[int]:

@@ -7,6 +7,7 @@ template puts after a reply ends a reply too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 ASKED, REPLY = "question", "replied"  # a turn of which the template is shown both halves
@@ -39,7 +40,7 @@ def special_ids(tokenizer: Any) -> dict[str, int]:
     return {str(token): int(id_) for id_, token in added.items() if token.special}
 
 
-def stop_ids(tokenizer: Any, stops: tuple[str, ...] | list[str]) -> list[int]:
+def stop_ids(tokenizer: Any, stops: Sequence[str]) -> list[int]:
     """Ids of the stop strings that are special tokens."""
     special = special_ids(tokenizer)
     return [special[stop] for stop in stops if stop in special]

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,8 +25,9 @@ from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import Page, make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
+from lm_eval_rag.harness.reproduce.printed_commands import plan
 from lm_eval_rag.harness.reproduce.row_results import Reader
-from lm_eval_rag.harness.reproduce.running import Runner, jobs, sampling_command
+from lm_eval_rag.harness.reproduce.running import Runner, jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, merge, rows_of_share, write_note
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
@@ -69,7 +70,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         return _end(table, numbers, runner, failed, clustered=not options.unclustered)
     every, rows = rows, rows_of_share(rows, share) if share else rows
     if options.dry_run:
-        sys.stdout.write("\n".join(_plan(rows, runner, options)) + "\n")
+        sys.stdout.write("\n".join(plan(table, rows, runner, options.table, options.only)) + "\n")
         return 0
     output_folder(out)
     if options.write_samples:
@@ -200,20 +201,6 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
 
 def _fits(row: Row, pattern: str) -> bool:
     return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
-
-
-def _plan(rows: Sequence[Row], runner: Runner, options: argparse.Namespace) -> Iterable[str]:
-    """The commands, each line once: a checkpoint that several rows read is trained where it is first needed."""
-    printed: set[str] = set()
-    if any(job.sample for row in rows for job in jobs(row)):
-        yield "# the questions that are sampled"
-        yield sampling_command(options.table, runner.out, options.only)
-    for row in rows:
-        for job in jobs(row):
-            state = "finished" if runner.finished(job) else f"needs {row.needs}" if row.needs else "to run"
-            yield f"# {row.name}: {state}"
-            yield from (line for line in job.commands(runner.out) if line not in printed)
-            printed.update(job.commands(runner.out))
 
 
 def _jsonable(value: Any) -> Any:

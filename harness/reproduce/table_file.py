@@ -35,7 +35,9 @@ DEFAULTS = (
     "published_questions",
 )  # keys at the top of a file that are defaults of every row
 PARTS = ("row", "train", "claim", "plot")
-TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", "verdicts", "margin", *DEFAULTS, *PARTS)
+TOP_KEYS = (
+    "title", "source", "notes", "running", "metrics", "subset", "share_calls", "verdicts", "margin", *DEFAULTS, *PARTS
+)  # fmt: skip
 ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
 CLAIM_KEYS = ("each", *(one.name for one in fields(Claim)))
 PLOT_KEYS = tuple(one.name for one in fields(Plot))

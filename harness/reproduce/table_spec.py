@@ -166,6 +166,7 @@ class Table:
         title: Title of the page.
         source: Table or figure of the paper, as in the published CSV.
         notes: How our measurement differs from the paper's.
+        running: What to know before rows are run that need more than the install; ``--dry-run`` prints it.
         metrics: Scores shown, one table each.
         rows: All rows, in order.
         claims: What is tested.
@@ -181,6 +182,7 @@ class Table:
     title: str
     source: str = ""
     notes: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     claims: tuple[Claim, ...] = ()
