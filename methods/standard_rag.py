@@ -24,7 +24,7 @@ from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
 from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template, template_for
-from lm_eval_rag.methods.reasoning.evidence import CHOICES, TOKENS, Evidence, cited, numbered
+from lm_eval_rag.methods.reasoning.evidence import CHOICES, Evidence, cited, numbered
 from lm_eval_rag.methods.reasoning.rationales import most_frequent
 from lm_eval_rag.methods.reasoning.steps import STOP
 
@@ -47,6 +47,7 @@ def standard_rag(
     temperature: float = 0.7,
     evidence: Evidence = "none",
     evidence_limit: Annotated[int, Ge(1), Le(50)] = 5,
+    evidence_tokens: Positive = 96,
 ) -> Plan[Answer]:
     """Answer from the best documents.
 
@@ -66,6 +67,7 @@ def standard_rag(
             those most like the question, by BM25; ``cite``, those that the model names below its answer, which then is
             one line in each ``answer_style``, without ``shots``.
         evidence_limit: Sentences of evidence, at most.
+        evidence_tokens: Limit of tokens of a reply that cites, in place of the task's.
     """
     # Before anything is asked: a bad file ends the run at once.
     cite = _cites(evidence, shots)
@@ -77,7 +79,7 @@ def standard_rag(
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
     shown, names = numbered(found[:documents]) if cite else (found[:documents], ())
     prompt = Prompt(parts, asked, shown, shots=tuple(worked), order=document_order)
-    decoding: dict[str, Any] = {"max_tokens": TOKENS, "stop": STOP} if cite else {}
+    decoding: dict[str, Any] = {"max_tokens": evidence_tokens, "stop": STOP} if cite else {}
     if samples == 1:
         replies: tuple[str, ...] = ((yield from generate(prompt, **decoding)),)
     else:

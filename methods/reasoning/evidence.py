@@ -18,7 +18,6 @@ Evidence = Literal["none", "retrieved", "similar", "cite"]
 Name = tuple[str, int]  # id of the passage, index of the sentence
 Choice = Callable[[str, Sequence[Passage], int], tuple[Name, ...] | None]
 
-TOKENS = 96  # of a reply that cites: a short answer, and the numbers of some sentences
 MISSING, UNREADABLE = "no evidence cited", "cited evidence unreadable"  # notes
 OUTSIDE, CUT = "cited sentence out of range", "cited evidence cut"
 

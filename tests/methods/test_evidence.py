@@ -249,7 +249,21 @@ def test_a_model_cites_what_its_prompt_shows(queries: Any, corpus: Any) -> None:
     assert prompt.index(f"[3] {third.text}") < prompt.index(f"[1] {first.text}") and "[4]" not in prompt
     assert prompt.startswith(template(name="cited_answer").instruction) and "Evidence:" in prompt.split("\n")[0]
     (decoding,) = model.decoding  # a task's own would end the reply at the end of its first line
-    assert decoding.max_tokens == evidence.TOKENS and "\n" not in decoding.stop
+    assert decoding.max_tokens == 96 and "\n" not in decoding.stop
+
+
+def test_numbers_name_the_same_where_documents_are_dropped_to_fit(queries: Any, corpus: Any) -> None:
+    class Narrow(Citing):
+        def room(self, max_tokens: int) -> int:
+            return 100 - max_tokens
+
+    model = Narrow()
+    ((answer, trace),) = run(
+        standard_rag, queries[:1], corpus=corpus, generator=model, evidence="cite", evidence_tokens=10
+    )
+    (step,) = [step for step in trace.steps if step.ask == "Generate"]
+    assert 0 < step.dropped_passages < 8 and f"[10] {answer.passages[9].text}" not in model.prompts[0]
+    assert all(f"[{n}] {answer.passages[n - 1].text}" in model.prompts[0] for n in (1, 3))
 
 
 def test_the_evidence_of_a_vote_is_that_of_the_first_sample_that_says_so(queries: Any, corpus: Any) -> None:
