@@ -20,11 +20,13 @@ class Retrieve:
 
     Args:
         among: A table of the method's preparation that is searched in place of the corpus; "" is the corpus.
+        sentences: Whether the passages come with their numbered sentences, which evidence is named by.
     """
 
     text: str
     k: int
     among: str = ""
+    sentences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
