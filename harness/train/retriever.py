@@ -86,7 +86,7 @@ def _static(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence
 def _dense(settings: Settings, corpora: Sequence[Any], texts: Sequence[Sequence[str]]) -> tuple[Any, list[Any]]:
     from lm_eval_rag.harness.train.dense_tower import DenseEncoder
 
-    encoder = DenseEncoder(settings, corpora)
+    encoder = DenseEncoder(settings, corpora, next((text for group in texts for text in group), "who"))
     return encoder, [retriever.vectors for retriever in encoder.retrievers]
 
 
