@@ -70,6 +70,12 @@ def load_errors() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, SafetensorError)
 
 
+def reason(error: BaseException) -> str:
+    """What a library's error says, on one line without a full stop: its first line, or all if that ends in a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return (" ".join(lines) if lines[0].endswith(":") else lines[0]).rstrip(".")
+
+
 def content_hash(folder: Path) -> str:
     """Hash of the names and bytes of a checkpoint's files, the same on every machine. A gigabyte takes about a second.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import replace_text
 
 NOTE = "rulerag.json"
 
@@ -27,6 +28,8 @@ class Note:
         seed: Seed of all random numbers.
         results: Measured results by name.
         versions: Versions of the packages used for training.
+        base_tasks: Tasks whose training sets the base model had learned, as far as its own note says; None where this
+            was not recorded.
     """
 
     kind: Literal["retriever", "generator"]
@@ -38,6 +41,7 @@ class Note:
     seed: int = 0
     results: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    base_tasks: tuple[str, ...] | None = None
 
     @property
     def finished(self) -> bool:
@@ -46,8 +50,8 @@ class Note:
 
 
 def write_note(folder: Path, note: Note) -> None:
-    """Write the note into a checkpoint's folder."""
-    (folder / NOTE).write_text(note_text(note), encoding="utf-8")
+    """Write the note into a checkpoint's folder: all of it or, where the disk is full, none."""
+    replace_text(folder / NOTE, note_text(note))
 
 
 def note_text(note: Note) -> str:
@@ -66,7 +70,9 @@ def read_note(folder: Path) -> Note | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        known = {field_.name: content[field_.name] for field_ in fields(Note) if field_.name in content}
-        return Note(**{**known, "tasks": tuple(known.get("tasks", ())), "corpora": tuple(known.get("corpora", ()))})
+        known: dict[str, Any] = {}
+        for name in (one.name for one in fields(Note) if one.name in content):
+            known[name] = tuple(content[name]) if isinstance(content[name], list) else content[name]
+        return Note(**known)
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}). Copy or train the checkpoint again.") from None

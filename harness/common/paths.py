@@ -7,14 +7,17 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import MachineError, UserError
 
 CACHE, MIRROR = "LM_EVAL_RAG_CACHE", "LM_EVAL_RAG_MIRROR"
-FULL = ("No space left on device", "disk is full", "quota exceeded")  # also of libraries whose errors are no OSError
+# What errors of libraries say that are no OSError. The last three are torch.save's, which drops the reason: its writer
+# of archives finds fewer bytes in the file than it wrote (PyTorch, caffe2/serialize/inline_container.cc).
+FULL = ("No space left on device", "disk is full", "quota exceeded", ". unexpected pos ",
+        "PytorchStreamWriter failed writing", "iostream error")  # fmt: skip
 
 
 def cache_dir() -> Path:
@@ -45,16 +48,24 @@ def _expanded(path: Path, variable: str) -> Path:
 
 
 def full_disk(error: BaseException) -> bool:
-    """Whether an error says that a disk is full, whichever library raised it."""
-    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or any(text in str(error) for text in FULL)
+    """Whether an error, or one that led to it, says that a disk is full, whichever library raised it."""
+    chain: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in chain:
+        chain.append(at)
+        at = at.__cause__ or at.__context__
+    return any(
+        getattr(one, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or any(text in str(one) for text in FULL)
+        for one in chain
+    )
 
 
 @contextmanager
-def storing(path: Path, advice: str = "") -> Iterator[None]:
+def storing(path: Path, advice: str | Callable[[], str] = "") -> Iterator[None]:
     """Turns errors of writing ``path`` into one line.
 
     Args:
-        advice: What to do, as a sentence; by default about the cache.
+        advice: What to do, as a sentence, or a function that gives it after the error; by default about the cache.
 
     Raises:
         MachineError: The disk is full, or the path cannot be written.
@@ -67,8 +78,19 @@ def storing(path: Path, advice: str = "") -> Iterator[None]:
         if not isinstance(error, (OSError, sqlite3.Error)) and not full_disk(error):
             raise
         why = "the disk is full" if full_disk(error) else error
-        advice = advice or f"Free space or give rights there, or set {CACHE} to another folder."
-        raise MachineError(f"{path} cannot be written: {why}. {advice}") from None
+        told = advice() if callable(advice) else advice
+        told = told or f"Free space or give rights there, or set {CACHE} to another folder."
+        raise MachineError(f"{path} cannot be written: {why}. {told}") from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file at once: where writing fails, such as on a full disk, the old file stays."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def output_folder(path: Path, option: str = "--out") -> Path:

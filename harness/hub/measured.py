@@ -72,17 +72,47 @@ def from_note(note: Note) -> list[Measured]:
     settings, results = note.settings, note.results
     if note.kind == "retriever":
         scores, metric = dict(results.get("recalls", {})), "recall@10"
-        conditions = f"{settings.get('encoder', '')}, exact search" + (", with rules" if note.mode == "rgft" else "")
+        rules = settings.get("n_rules", "unknown") if note.mode == "rgft" else 0
+        given = [str(settings.get("encoder", "")), "exact search", f"n_rules={rules}"]
     else:
         marks = {f"{DEV_EM}_{task}": task for task in note.tasks}
         scores = {marks[key]: value / 100 for key, value in results.items() if key in marks}
-        metric, (name, options) = "em", settings.get("retriever") or ("", {})
-        given = [f"retriever={name}", *(f"retriever_{key}={value}" for key, value in options.items())] if name else []
-        conditions = ", ".join([str(settings.get("method", "")), *given])
+        metric, given = "em", _of_prompts(settings)
+    questions = dev_questions(note)
+    counted = {task: [f"{n} questions"] for task, n in questions.items()}
+    data = {task: [f"corpus {id_}"] for task, id_ in zip(note.tasks, note.corpora, strict=False)}
     return [
-        Measured(task, metric, round(value, 4), part="dev questions", source="training", conditions=conditions)
+        Measured(
+            task,
+            metric,
+            round(value, 4),
+            asked=questions.get(task),
+            of=questions.get(task),
+            part="dev questions",
+            source="training",
+            conditions=", ".join([*given, *counted.get(task, ()), *data.get(task, ())]),
+        )
         for task, value in scores.items()
     ]
+
+
+def dev_questions(note: Note) -> dict[str, int]:
+    """Task -> number of dev questions, as far as the note says it: earlier ones of generators have only the sum."""
+    rows, each = note.results.get("dev_rows"), note.settings.get("dev")
+    if "dev_questions" in note.results:
+        return dict(note.results["dev_questions"])
+    if rows is None or (len(note.tasks) > 1 and rows != (each or 0) * len(note.tasks)):
+        return {}
+    return dict.fromkeys(note.tasks, rows // max(1, len(note.tasks)))
+
+
+def _of_prompts(settings: Mapping[str, Any]) -> list[str]:
+    """Method, its parameters and its retriever with its options, as in ``--model_args``."""
+    name, options = settings.get("retriever") or ("", {})
+    parameters = {key: value for key, value in (settings.get("parameters") or {}).items() if key != "seed"}
+    retrieval = {f"retriever_{key}": value for key, value in options.items()}
+    pairs = {**parameters, **({"retriever": name} if name else {}), **retrieval}
+    return [str(settings.get("method", "")), *(f"{key}={value}" for key, value in pairs.items())]
 
 
 def _files(path: Path) -> list[Path]:

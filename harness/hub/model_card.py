@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_rag.harness.checkpoints.download import HUB_ID
 from lm_eval_rag.harness.checkpoints.note import Note
 from lm_eval_rag.harness.common.card_table import card_table
 from lm_eval_rag.harness.common.errors import UserError
@@ -16,16 +15,17 @@ from lm_eval_rag.harness.generators.spec import EMBEDDED
 from lm_eval_rag.harness.hub import model_use, terms
 from lm_eval_rag.harness.hub.cards import DataSet, assembled
 from lm_eval_rag.harness.hub.measured import Measured
+from lm_eval_rag.harness.hub.own_card import own_card
+from lm_eval_rag.harness.hub.published_note import need_hub_id
 
 OURS = "lm-eval-rag"
-TEMPLATE = "More Information Needed"  # appears in the template cards that libraries write
 LIBRARIES = {  # a file of the folder -> the Hub's name of the library; the first match is used
     "adapter_config.json": "peft",
     "modules.json": "sentence-transformers",
     "config.json": "transformers",
 }
 COUNTS = (  # what a note has besides scores
-    "rows", "dev_rows", "rows_left_out", "prompts_with_dropped_documents", "dropped_documents",
+    "rows_trained", "rows", "dev_rows", "rows_left_out", "prompts_with_dropped_documents", "dropped_documents",
     "rows_without_the_answer", "epoch", "step", "seconds", "device",
 )  # fmt: skip
 TASKS = {"generator": "text-generation", "retriever": "sentence-similarity"}
@@ -64,17 +64,13 @@ def model_card(about: About) -> str:
     """The card. It includes the text of the folder's README.md, unless that is a template.
 
     Raises:
-        UserError: The licence is unknown, or the README.md's front matter cannot be read.
+        UserError: The licence is unknown or allows more than the terms of the training data, or the README.md's front
+            matter cannot be read.
     """
     from huggingface_hub import EvalResult, ModelCardData
 
-    front, text = _own(about.folder)
-    licence = about.licence or front.get("license")
-    if not licence:
-        raise UserError(
-            f"The licence of {about.folder} is unknown. Give --licence with the Hub's identifier (apache-2.0, mit, "
-            "cc-by-4.0, other, ...), or write it into the folder's README.md."
-        )
+    front, text = own_card(about.folder)
+    restricted = _licensed(front, about)
     results = [
         EvalResult(
             task_type="question-answering", dataset_type=row.task, dataset_name=row.on, metric_type=row.metric,
@@ -82,7 +78,8 @@ def model_card(about: About) -> str:
         )
         for row in about.measured
     ]  # fmt: skip
-    front |= {"license": licence, "base_model": about.base_model or front.get("base_model") or about.noted_base}
+    base = about.base_model or front.get("base_model") or about.noted_base
+    front["base_model"] = base.partition("@")[0] if isinstance(base, str) else base
     front["datasets"] = [name.partition("@")[0] for name in about.datasets] or front.get("datasets")
     front["tags"] = list(dict.fromkeys([*(front.get("tags") or ()), OURS]))
     front.setdefault("library_name", library(about.folder))
@@ -90,8 +87,25 @@ def model_card(about: About) -> str:
         front.setdefault("pipeline_tag", TASKS[about.note.kind])
     name = about.repo.split("/")[-1]
     data = ModelCardData(**front, model_name=name, eval_results=results or None)
-    restricted = model_use.warning({data.name: tuple(data.sources.values()) for data in about.trained_on})
     return assembled(data.to_yaml(), [text or f"# {name}", restricted, *_parts(about)])
+
+
+def _licensed(front: dict[str, Any], about: About) -> str:
+    """Put the licence into the front matter, and return the warning about restricted training data ("" without)."""
+    licence = about.licence or front.get("license")
+    if not licence:
+        raise UserError(
+            f"The licence of {about.folder} is unknown. Give --licence with the Hub's identifier (apache-2.0, mit, "
+            "cc-by-4.0, other, ...), or write it into the folder's README.md."
+        )
+    files = {data.name: tuple(data.sources.values()) for data in about.trained_on}
+    terms.check_licence(licence, "--licence" if about.licence else f"{about.folder / 'README.md'}: license", files)
+    front["license"] = licence
+    warning = model_use.warning(files)
+    if warning:
+        for key, value in terms.licence(file for group in files.values() for file in group).items():
+            front.setdefault(key, value)
+    return warning
 
 
 def library(folder: Path) -> str:
@@ -111,28 +125,7 @@ def base_model(folder: Path) -> str | None:
     name = str(json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path"))
     if name in EMBEDDED:
         return None
-    if Path(name).expanduser().exists() or not HUB_ID.fullmatch(name):
-        raise UserError(
-            f"The base model in {config} is the local path {name!r}, which other users do not have. Give its Hub id "
-            "with --base-model ORG/NAME; it is written into the published copy."
-        )
-    return name
-
-
-def _own(folder: Path) -> tuple[dict[str, Any], str]:
-    """Front matter and text of the folder's README.md; both empty if it is missing or a library's template."""
-    from huggingface_hub import ModelCard
-
-    path = folder / "README.md"
-    if not path.is_file() or TEMPLATE in (content := path.read_text(encoding="utf-8")):
-        return {}, ""
-    try:
-        card = ModelCard(content)
-    except ValueError as error:
-        raise UserError(f"The front matter of {path} cannot be read: {error}.") from None
-    front: dict[str, Any] = card.data.to_dict()  # type: ignore[no-untyped-call]
-    front.pop("model-index", None)  # replaced by the results of this call
-    return front, card.text.strip()
+    return need_hub_id(name, folder, config)
 
 
 def _parts(about: About) -> list[str]:
@@ -160,9 +153,12 @@ def _training(about: About, note: Note) -> list[str]:
     corpora = ", ".join(f"`{corpus}`" for corpus in note.corpora)
     licences = [(data.name, text) for data in about.trained_on for text in terms.statements(data.sources.values())]
     settings = {**note.settings, **note.versions}
-    other = {name: value for name, value in note.results.items() if name in COUNTS}
+    counts = {**note.results, "rows_trained": model_use.rows_trained(note)}
+    other = {name: counts[name] for name in COUNTS if counts.get(name) is not None}
     return [
         f"## Training\n\nTasks: {', '.join(note.tasks) or 'none'}; corpora: {corpora or 'none'}.",
+        f"Its base model was trained on {', '.join(note.base_tasks)} before." if note.base_tasks else "",
+        model_use.rows_line(note),
         card_table(("set", "sources' licence: terms"), licences) if licences else "",
         card_table(("run", "value"), list(other.items())) if other else "",
         card_table(("setting", "value"), list(settings.items())) if settings else "",

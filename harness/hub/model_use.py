@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_rag.harness.checkpoints.note import Note
@@ -63,9 +63,30 @@ def base_line(note: Note, base: str | None) -> str:
     """What it was tuned from."""
     name = str(note.settings.get(BASES[note.kind]) or "")
     if base:
-        return f"Base model: [{base}](https://huggingface.co/{base})."
+        return f"Base model: [{base}](https://huggingface.co/{base.partition('@')[0]})."
     kind = "generator" if note.kind == "generator" else "retriever"
     return f"Base model: the {kind} `{name}` embedded in lm-eval-rag, which is not on the Hub." if name else ""
+
+
+def rows_trained(note: Note) -> int | None:
+    """Number of prompts or examples that it was trained on; None where the note does not say it.
+
+    Earlier notes of generators have only the number before ``--unstated drop``, and how many of these do not state the
+    answer.
+    """
+    results = note.results
+    if "rows_trained" in results or "rows" not in results:
+        return results.get("rows_trained")
+    dropped = results.get("rows_without_the_answer") if note.settings.get("unstated") == "drop" else 0
+    return None if dropped is None else int(results["rows"] - dropped)
+
+
+def rows_line(note: Note) -> str:
+    """How many prompts a generator was trained on, where others were left out; "" where none were."""
+    rows, trained = note.results.get("rows"), rows_trained(note)
+    if rows is None or trained is None or rows == trained:
+        return ""
+    return f"Trained on {trained} of {rows} prompts: the documents of the others do not state the answer."
 
 
 def limits(note: Note) -> str:
@@ -90,7 +111,7 @@ def limits(note: Note) -> str:
     return "## Limits\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
-def warning(sources: dict[str, Sequence[Source]]) -> str:
+def warning(sources: Mapping[str, Sequence[Source]]) -> str:
     """The warning about restricted training data; "" without such data.
 
     Args:

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.hub import evaluations, measured, terms
 from lm_eval_rag.harness.hub.cards import DataSet, dataset_card
 from lm_eval_rag.harness.hub.contents import Item, folder_items, refuse_links_out, refuse_programs, refuse_secrets
+from lm_eval_rag.harness.hub.learned import base_tasks
 from lm_eval_rag.harness.hub.model_card import About, base_model, model_card
-from lm_eval_rag.harness.hub.published_note import base_of, published_note
+from lm_eval_rag.harness.hub.published_note import DEFAULT_FOLDER, base_of, published_note
 from lm_eval_rag.harness.hub.run_card import run_card
 from lm_eval_rag.harness.hub.upload import CARD, Publication, upload
 from lm_eval_rag.harness.retrieval import run_file
@@ -39,6 +41,8 @@ def publish_main(argv: Sequence[str], *, offered: Offered) -> int:
     """
     chosen = _parser(offered).parse_args(list(argv))
     _check_repo(chosen.repo)
+    for option in ("base_model", "retriever"):
+        _check_id(option, getattr(chosen, option, None))
     publication = chosen.plan(chosen, offered)
     refuse_programs(publication.items)
     refuse_secrets(publication.items)
@@ -59,7 +63,8 @@ def _parser(offered: Offered) -> argparse.ArgumentParser:
     model = _kind(kinds, "model", _model)
     model.add_argument("folder", type=Path, metavar="DIR", help="the folder of the trained model")
     model.add_argument("--licence", "--license", help="the Hub's identifier (default: from DIR/README.md)")
-    model.add_argument("--base-model", metavar="ORG/NAME", help="Hub id (default: from DIR/adapter_config.json)")
+    model.add_argument("--base-model", metavar="ORG/NAME", help="Hub id of the model that it was tuned from (default: "
+                       "from DIR/adapter_config.json or DIR/rulerag.json)")  # fmt: skip
     model.add_argument("--retriever", metavar="ORG/NAME", help="Hub id of the retriever that a generator was trained "
                        "with (default: from its rulerag.json)")  # fmt: skip
     model.add_argument("--accept-terms", action="store_true", help="publish a model of restricted training data")
@@ -92,6 +97,13 @@ def _check_repo(repo: str) -> None:
         raise UserError(f"--repo {repo!r} is not a repository name. Give ORG/NAME, and the version with --tag.")
 
 
+def _check_id(option: str, value: str | None) -> None:
+    """Raise a UserError unless the option is not given or is a Hub id with an organisation."""
+    match = HUB_ID.fullmatch(value or "a/b")
+    if match is None or "/" not in match["repo"] or match["repo"].split("/")[0] in (".", "..", DEFAULT_FOLDER):
+        raise UserError(f"--{option.replace('_', '-')} {value!r} is no Hub id. Give ORG/NAME, or ORG/NAME@TAG.")
+
+
 def _dataset(chosen: argparse.Namespace, offered: Offered) -> Publication:
     """Publish RuleQA sets: questions, documents, rules and training pairs."""
     for name in chosen.names:
@@ -115,12 +127,13 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     """Publish a trained model's folder."""
     items, left_out = folder_items(chosen.folder)
     folder, note = chosen.folder.resolve(), _finished(chosen.folder)
-    known = [dataset for task in (note.tasks if note else ()) if task in offered for dataset in offered[task]]
-    terms.check({data.name: data.sources.values() for data in known}, accepted=chosen.accept_terms, trained=True)
     base = chosen.base_model or base_model(folder)
     noted = base_of(note, folder, base) if note else None
+    before = base_tasks(note, noted) if note else ()
+    learned = _learned((*note.tasks, *before) if note else (), offered)
+    terms.check({one.name: one.sources.values() for one in learned}, accepted=chosen.accept_terms, trained=True)
     if note:
-        note = published_note(note, folder, base=noted, retriever=chosen.retriever)
+        note = replace(published_note(note, folder, base=noted, retriever=chosen.retriever), base_tasks=before)
     results = [*(measured.from_note(note) if note else ()), *measured.from_files(chosen.results, folder, chosen.repo)]
     about = About(
         folder=folder,
@@ -131,7 +144,7 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
         licence=chosen.licence,
         base_model=base,
         datasets=chosen.dataset,
-        trained_on=known,
+        trained_on=learned,
         noted_base=noted,
     )
     by_path = {item.path: item for item in items}
@@ -143,6 +156,11 @@ def _model(chosen: argparse.Namespace, offered: Offered) -> Publication:
     by_path |= {item.path: item for item in evaluations.results(results, chosen.benchmark, chosen.entry)}
     kind = f"{note.mode} {note.kind}" if note else "model"
     return _publication(chosen, [by_path[path] for path in sorted(by_path)], f"Publish {kind} {folder.name}", left_out)
+
+
+def _learned(tasks: Sequence[str], offered: Offered) -> list[DataSet]:
+    """The datasets of tasks, as far as they are known, each once."""
+    return list({one.name: one for task in tasks if task in offered for one in offered[task]}.values())
 
 
 def _run(chosen: argparse.Namespace, offered: Offered) -> Publication:

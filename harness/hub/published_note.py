@@ -15,6 +15,7 @@ from lm_eval_rag.harness.retrieval.encoders import PRESETS
 
 STATIC = "static"
 DEFAULT_FOLDER = "checkpoints"  # where `lm-eval-rag train` puts what has no --out
+NO_REPOSITORY = ("", STATIC, *EMBEDDED)  # bases that are part of this package, or unknown
 BASES = {"retriever": "encoder", "generator": "base"}  # kind -> the setting that names its base model
 
 
@@ -30,6 +31,29 @@ def is_local(value: str, beside: Path) -> bool:
     return "/" in value and (path.parts[0] == DEFAULT_FOLDER or path.exists() or (beside.parent / path.name).exists())
 
 
+def is_hub_id(value: str, beside: Path) -> bool:
+    """Whether others find a repository under this text: it is ``ORG/NAME[@REVISION]``, and no path of this machine."""
+    match = HUB_ID.fullmatch(value)
+    return match is not None and "/" in match["repo"] and not is_local(value, beside)
+
+
+def need_hub_id(value: str, beside: Path, where: object) -> str:
+    """The name of a base model, which must be a Hub id.
+
+    Args:
+        where: The file or folder that names it, for the error.
+
+    Raises:
+        UserError: It is none.
+    """
+    if not is_hub_id(value, beside):
+        raise UserError(
+            f"The base model of {where} is {value!r}: a local path, or a name without ORG/, where other users do not "
+            "find it. Give its Hub id with --base-model ORG/NAME; it is written into the published copy."
+        )
+    return value
+
+
 def base_of(note: Note, folder: Path, given: str | None) -> str | None:
     """The Hub id of the base model; None for an embedded one, and where the note names none.
 
@@ -40,16 +64,9 @@ def base_of(note: Note, folder: Path, given: str | None) -> str | None:
         UserError: The base model is a local path.
     """
     base = str(note.settings.get(BASES[note.kind]) or "")
-    if given or base in ("", STATIC, *EMBEDDED):
+    if given or base in NO_REPOSITORY:
         return given
-    if base in PRESETS:
-        return PRESETS[base].model
-    if is_local(base, folder) or not HUB_ID.fullmatch(base):
-        raise UserError(
-            f"The base model of {folder} is the local path {base!r}, which other users do not have. Give its Hub id "
-            "with --base-model ORG/NAME; it is written into the published copy."
-        )
-    return base
+    return PRESETS[base].model if base in PRESETS else need_hub_id(base, folder, folder)
 
 
 def published_note(note: Note, folder: Path, *, base: str | None, retriever: str | None) -> Note:
@@ -64,7 +81,8 @@ def published_note(note: Note, folder: Path, *, base: str | None, retriever: str
     """
     settings = dict(note.settings)
     key = BASES[note.kind]
-    if base and is_local(str(settings.get(key)), folder):
+    named = str(settings.get(key) or "")
+    if base and named not in (*NO_REPOSITORY, *PRESETS) and not is_hub_id(named, folder):
         settings[key] = base
     options: Mapping[str, Any] = {}
     name, options = settings.get("retriever") or ("", options)

@@ -13,6 +13,7 @@ from lm_eval_rag.harness.data.sources import Source
 OPEN = {"CC0": "cc0-1.0", "CC BY 4.0": "cc-by-4.0", "CC BY 2.5": "cc-by-2.5", "CC BY": "cc", "MIT": "mit",
         "Apache-2.0": "apache-2.0"}  # fmt: skip
 OURS = "apache-2.0"  # licence of data that this project created
+OTHER = "other"  # the Hub's identifier of terms that are stated in the card
 
 
 def identifier(source: Source) -> str | None:
@@ -48,6 +49,26 @@ def check(sets: Mapping[str, Iterable[Source]], *, accepted: bool, trained: bool
         )
 
 
+def check_licence(licence: str, where: str, sets: Mapping[str, Iterable[Source]]) -> None:
+    """Refuse a licence that would allow more than the terms of a model's training data, as datasets of them have none.
+
+    Args:
+        licence: The Hub's identifier.
+        where: What gives it: an option, or a file.
+        sets: The sets that the model was trained on.
+
+    Raises:
+        UserError: A set has restricted sources, and the licence is another than ``other``.
+    """
+    by_set = {name: texts for name, sources in sets.items() if (texts := statements(restricted(sources)))}
+    if by_set and licence != OTHER:
+        listed = "; ".join(f"{name} ({', '.join(texts)})" for name, texts in by_set.items())
+        raise UserError(
+            f"{where} {licence} would allow more than the terms of the training data: {listed}. Give --licence "
+            f"{OTHER}; the card then states these terms."
+        )
+
+
 def statements(sources: Iterable[Source]) -> list[str]:
     """``licence: terms`` of the sources, without duplicates."""
     return list(dict.fromkeys(f"{source.licence}: {source.terms}" for source in sources))
@@ -59,6 +80,6 @@ def licence(sources: Iterable[Source]) -> dict[str, Any]:
     if closed := restricted(sources):
         research = any("research" in source.terms for source in closed)
         name = "research-only" if research else "not-stated"
-        return {"license": "other", "license_name": name, "license_link": "README.md"}
+        return {"license": OTHER, "license_name": name, "license_link": "README.md"}
     identifiers = sorted({id_ for source in sources if (id_ := identifier(source))}) or [OURS]
     return {"license": identifiers[0] if len(identifiers) == 1 else identifiers}

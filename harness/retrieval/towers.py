@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lm_eval_rag.harness.checkpoints.locate import load_errors
+from lm_eval_rag.harness.checkpoints.locate import load_errors, reason
+from lm_eval_rag.harness.checkpoints.tokenizer import need_room
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.retrieval.encoders import Tower
@@ -62,8 +63,8 @@ class Encoder:
             tuned = f" with the adapter {tower.adapter.folder}" if tower.adapter else ""
             raise UserError(
                 f"{tower.checkpoint.folder}{tuned} cannot be loaded as a text encoder (pooling={tower.pooling}): "
-                f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}. Give a "
-                "sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
+                f"{type(error).__name__}: {reason(error)}. Give a sentence-transformers folder, or a Hugging Face "
+                "encoder with its tokenizer."
             ) from error
 
     def encode(self, texts: Sequence[str]) -> Any:
@@ -107,6 +108,7 @@ def _load_sentence_transformer(tower: Tower, device: Any, dtype: Any) -> Callabl
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(tower.checkpoint.folder), device=str(device))
+    need_room(model.tokenizer, getattr(model[0], "auto_model", None))
     if tower.adapter:
         _adapted(model[0].auto_model, tower)
     if tower.max_length:
@@ -131,7 +133,8 @@ def load_plain(tower: Tower) -> tuple[Any, Any]:
     """The network of a Hugging Face folder and its tokenizer, without an adapter.
 
     Raises:
-        ValueError: Weights are missing; transformers would use random numbers in their place.
+        ValueError: Weights are missing; transformers would use random numbers in their place. Or the tokenizer has
+            more tokens than the network.
     """
     import transformers
 
@@ -143,6 +146,7 @@ def load_plain(tower: Tower) -> tuple[Any, Any]:
     missing = [key for key in loading["missing_keys"] if tower.pooling == "pooler" or "pooler" not in key]
     if missing:
         raise ValueError(f"it has no weights for {', '.join(sorted(missing)[:3])}")
+    need_room(tokenizer, model)
     return model, tokenizer
 
 

@@ -131,6 +131,7 @@ def train_query_tower(encoder: QueryEncoder, parts: Sequence[Part], settings: Se
     module, optimizer = accelerator.prepare(encoder.module, optimizer)
     if state.position == (0, 0):
         state.restore(None, optimizer)
+        state.begin()
         state.evaluated(0, dev_recall(encoder, parts))
     else:
         state.restore(encoder.module, optimizer)

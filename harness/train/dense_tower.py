@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval_rag.harness.checkpoints.locate import load_errors
+from lm_eval_rag.harness.checkpoints.locate import load_errors, reason
+from lm_eval_rag.harness.checkpoints.tokenizer import need_room, need_tokenizer_files, need_words
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.data.corpus import Corpus
@@ -32,15 +33,19 @@ LORA_TARGETS = "all-linear"
 class DenseEncoder:
     """A query tower over one or several corpora; see :class:`lm_eval_rag.harness.train.contrastive.QueryEncoder`.
 
+    Args:
+        text: One of the training questions.
+
     Raises:
-        UserError: A package or the base model is missing, the model cannot be loaded, or its tokenizer cannot pad.
+        UserError: A package or the base model is missing, the model cannot be loaded, or its tokenizer cannot pad, does
+            not know the words of ``text``, or has more tokens than the model.
     """
 
-    def __init__(self, settings: Settings, corpora: Sequence[Corpus]) -> None:
+    def __init__(self, settings: Settings, corpora: Sequence[Corpus], text: str) -> None:
         need("Training a transformer encoder", "train", "torch", "transformers", "sentence_transformers", "peft")
         queries, documents = towers(settings.encoder, None, None, Overrides())
         self._settings = settings
-        self._network = _loaded(queries, settings)
+        self._network = _loaded(queries, settings, text)
         self.adapter = _adapter(self._network.encoder, settings) if settings.lora else None
         self.retrievers = [Dense(corpus, queries, documents, device=settings.device) for corpus in corpora]
         self.module = _module(self._network, queries)
@@ -88,24 +93,31 @@ class Network:
     save: Callable[[str], None]
 
 
-def _loaded(tower: Tower, settings: Settings) -> Network:
-    """The tower as a sentence-transformers model, or as a transformers model for ``pooler``, which the former lacks."""
+def _loaded(tower: Tower, settings: Settings, text: str) -> Network:
+    """The tower as a sentence-transformers model, or as a transformers model for ``pooler``, which the former lacks.
+
+    Args:
+        text: A text that its tokenizer must read.
+    """
     import torch
 
     folder = tower.checkpoint.folder
+    need_tokenizer_files(folder)
     device = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         network, tokenizer = _plain(tower, device) if tower.pooling == "pooler" else _sentences(tower, device)
+        need_room(tokenizer, network.encoder)
     except load_errors() as error:
         raise UserError(
-            f"{folder} cannot be loaded as a text encoder ({type(error).__name__}: {str(error).splitlines()[0]}). Give "
-            "a sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
+            f"{folder} cannot be loaded as a text encoder ({type(error).__name__}: {reason(error)}). Give a "
+            "sentence-transformers folder, or a Hugging Face encoder with its tokenizer."
         ) from error
     if getattr(tokenizer, "pad_token", "") is None:
         raise UserError(
             f"The tokenizer of {folder} has no padding token, so queries of different length cannot be batched. Set "
             "one (tokenizer.pad_token = ...; tokenizer.save_pretrained(...)) and train again."
         )
+    need_words(tokenizer, folder, text)
     return network
 
 

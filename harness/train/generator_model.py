@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval_rag.harness.checkpoints.locate import load_errors, reason
+from lm_eval_rag.harness.checkpoints.tokenizer import need_room, need_tokenizer_files
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
@@ -17,7 +19,6 @@ from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.harness.train.training_prompts import Row
 
 log = logging.getLogger(__name__)
-LOADING = (OSError, ValueError, ImportError, KeyError, TypeError)  # of transformers, where a folder is no model
 IGNORED = -100  # label that the loss ignores
 
 
@@ -57,7 +58,8 @@ def load(
     """Load the base model in ``dtype``; with ``preset.lora`` only a new adapter is trained.
 
     Raises:
-        UserError: There is no such model, its tokenizer has no end token, or one process has several GPUs.
+        UserError: There is no such model, it has no tokenizer or one without end token or with too many tokens, or one
+            process has several GPUs.
     """
     from lm_eval.models.huggingface import HFLM
     from transformers import set_seed
@@ -65,7 +67,7 @@ def load(
     set_seed(seed)
     place, trust = _place(device), {"trust_remote_code": True} if trust_remote_code else {}
     tokenizer = _tokenizer(base, trust)
-    model = _adapted(_base(base, preset, dtype, place, trust), base, preset)
+    model = _adapted(_base(base, tokenizer, preset, dtype, place, trust), base, preset)
     generator = LMGenerator(ModelSpec("hf", {"pretrained": base}), chat=False)  # prompts are learnt as raw text
     generator.lm = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=max(preset.batch_size, 1))
     return Loaded(model, tokenizer, generator)
@@ -88,9 +90,10 @@ def _place(device: str | None) -> str:
 def _tokenizer(base: str, trust: Mapping[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
+    need_tokenizer_files(base)
     try:
         tokenizer = AutoTokenizer.from_pretrained(EMBEDDED.get(base, base), **trust)
-    except LOADING as error:
+    except load_errors() as error:
         raise _missing(base, error) from None
     if tokenizer.eos_token_id is None:
         raise UserError(
@@ -103,7 +106,7 @@ def _tokenizer(base: str, trust: Mapping[str, Any]) -> Any:
     return tokenizer
 
 
-def _base(base: str, preset: Preset, dtype: str, place: str, trust: Mapping[str, Any]) -> Any:
+def _base(base: str, tokenizer: Any, preset: Preset, dtype: str, place: str, trust: Mapping[str, Any]) -> Any:
     """The model on its device, in 4 bits (NF4) with ``preset.four_bit``."""
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
@@ -119,7 +122,8 @@ def _base(base: str, preset: Preset, dtype: str, place: str, trust: Mapping[str,
         )
     try:
         model = AutoModelForCausalLM.from_pretrained(EMBEDDED.get(base, base), **options)
-    except LOADING as error:
+        need_room(tokenizer, model)
+    except load_errors() as error:
         raise _missing(base, error) from None
     if not preset.four_bit:
         return model.to(place)
@@ -145,6 +149,6 @@ def _adapted(model: Any, base: str, preset: Preset) -> Any:
 
 def _missing(base: str, error: Exception) -> UserError:
     return UserError(
-        f"The base model {base!r} cannot be loaded: {str(error).splitlines()[0]} Give --base tiny, a "
-        "folder in transformers format, or a Hub id that can be downloaded or is in the cache."
+        f"The base model {base!r} cannot be loaded: {reason(error)}. Give --base tiny, a folder in transformers "
+        "format, or a Hub id that can be downloaded or is in the cache."
     )

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import replace_text
+from lm_eval_rag.harness.hub.learned import base_tasks
 from lm_eval_rag.harness.train.curves import write_curves
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ class Outcome:
     def __post_init__(self) -> None:
         self.settings = json.loads(json.dumps(self.settings))
         stored = self._stored_settings()
-        if stored is None and self.out.is_dir() and any(self.out.iterdir()):
+        if stored is None and any(path.is_file() and path.suffix != ".new" for path in self.out.rglob("*")):
             raise UserError(f"The folder {self.out} is not empty and contains no training run. Give another --out.")
         if stored not in (None, self.settings):
             other = [key for key in self.settings if (stored or {}).get(key) != self.settings[key]]
@@ -52,9 +54,6 @@ class Outcome:
                 f"The folder {self.out} contains a run with other settings ({', '.join(other)}). Repeat that run's "
                 "command to resume it, give another --out, or delete the folder."
             )
-        self.state.mkdir(parents=True, exist_ok=True) if self.finished is None else None
-        if self.finished is None:
-            _write(self.state / "settings.json", self.settings)
 
     @property
     def state(self) -> Path:
@@ -67,11 +66,23 @@ class Outcome:
         note = read_note(self.out)
         return dict(note.results) if note and note.finished else None
 
+    @property
+    def advice(self) -> str:
+        """What to do where the folder cannot be written, by what it holds."""
+        kept = "The best checkpoint so far is kept" if read_note(self.out) else "No checkpoint is kept yet"
+        goes_on = "resumes from the last complete state" if self.last_state() else "starts again"
+        return f"Free space there. {kept}, and the same command {goes_on}."
+
+    def begin(self) -> None:
+        """Write the settings: from here on the folder is that of this run, and another run is refused."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        replace_text(self.state / "settings.json", json.dumps(self.settings, indent=1))
+
     def last_state(self) -> Path | None:
         """The last complete state; incomplete ones of a killed run are deleted."""
         complete = []
         for folder in self.state.glob("checkpoint-*"):
-            if (folder / "trainer_state.json").is_file():  # written last
+            if _is_json(folder / "trainer_state.json"):  # written last
                 complete.append(folder)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -81,11 +92,14 @@ class Outcome:
         """Replace the folder's checkpoint. Each file is replaced atomically."""
         temporary = self.state / "best"
         shutil.rmtree(temporary, ignore_errors=True)
-        model.save_pretrained(temporary)
-        (temporary / "README.md").unlink(missing_ok=True)  # the empty template of a card that PEFT writes
-        tokenizer.save_pretrained(temporary)
-        for path in sorted(temporary.iterdir()):
-            os.replace(path, self.out / path.name)
+        try:
+            model.save_pretrained(temporary)
+            (temporary / "README.md").unlink(missing_ok=True)  # the empty template of a card that PEFT writes
+            tokenizer.save_pretrained(temporary)
+            for path in sorted(temporary.iterdir()):
+                os.replace(path, self.out / path.name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
         self.note({**results, "finished": False})
 
     def note(self, results: Mapping[str, Any]) -> None:
@@ -103,6 +117,7 @@ class Outcome:
                 seed=self.settings["seed"],
                 results={**self.known, **results},
                 versions={name: version(name) for name in PACKAGES},
+                base_tasks=base_tasks(Note("generator", self.mode, settings=self.settings)),
             ),
         )
 
@@ -126,5 +141,10 @@ class Outcome:
         return note.settings if note else None
 
 
-def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+def _is_json(path: Path) -> bool:
+    """Whether a file is there and whole; a full disk may leave one that is cut."""
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True

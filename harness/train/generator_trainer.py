@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.train.generator_settings import Settings
 
 log = logging.getLogger(__name__)
-RESUMED = "The best checkpoint so far is kept, and the same command resumes from the last complete state."
 SAVE_EVERY = 120.0  # minimum seconds between two saved states
 POOL = 50  # number of batches that are sorted by length together
 
@@ -59,14 +58,16 @@ def fit_model(
     state = outcome.last_state()
     if state:
         log.info("Resuming from %s.", state.name)
-    with storing(outcome.out, f"Free space there. {RESUMED}"):
+    with storing(outcome.out, lambda: outcome.advice):
+        if trainer.is_world_process_zero():
+            outcome.begin()
         trainer.train(resume_from_checkpoint=str(state) if state else None)
-    trainer.accelerator.wait_for_everyone()
-    results: dict[str, Any] = evaluation.results()
-    if not trainer.is_world_process_zero():
-        return results
-    outcome.curves(evaluation.curve())
-    return outcome.finish(results)
+        trainer.accelerator.wait_for_everyone()
+        results: dict[str, Any] = evaluation.results()
+        if not trainer.is_world_process_zero():
+            return results
+        outcome.curves(evaluation.curve())
+        return outcome.finish(results)
 
 
 def length_grouped(lengths: Sequence[int], batch: int, seed: int) -> list[int]:

@@ -71,7 +71,7 @@ def ran(tmp_path):
 
 
 def test_a_retriever_with_its_note(publish, hub, client, folder):
-    command = ("model", str(folder), "--repo", REPO, "--tag", "v1", "--licence", "apache-2.0", "--accept-terms")
+    command = ("model", str(folder), "--repo", REPO, "--tag", "v1", "--licence", "other", "--accept-terms")
     said = publish(*command)
     assert not hub.requests and "Left out: .env, checkpoint-3/model.safetensors, run.log, state.pt" in said
     publish(*command, "--dataset", "acme/ruleqa@v1", "--upload")
@@ -80,12 +80,14 @@ def test_a_retriever_with_its_note(publish, hub, client, folder):
     assert found.tags == {"v1": found.head} and "Publish rgft retriever tower" in found.messages[-1]
     card = found.files["README.md"].decode()
     front = front_of(card)
-    assert front["license"] == "apache-2.0" and front["datasets"] == ["acme/ruleqa"]
+    assert (front["license"], front["license_name"]) == ("other", "research-only")
+    assert front["license_link"] == "README.md" and front["datasets"] == ["acme/ruleqa"]
     assert front["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     results = {one["dataset"]["name"]: one["metrics"] for one in front["model-index"][0]["results"]}
     values = {name: [(one["type"], one["value"]) for one in metrics] for name, metrics in results.items()}
     assert values == {f"ruleqa_{s} (dev questions)": [("recall@10", v)] for s, v in (("y", 0.5), ("i", 0.4))}
-    assert "| ruleqa_i (dev questions) | recall@10 | 0.4 | minilm, exact search, with rules | training |" in card
+    conditions = "minilm, exact search, n_rules=3, corpus ruleqa_i/bb"
+    assert f"| ruleqa_i (dev questions) | recall@10 | 0.4 | {conditions} | training |" in card
     assert "0.11" not in card and "0.45" not in card  # before training, and a mean of other units
     assert "| seconds | 9.5 |" in card and "| temperature | 0.01 |" in card
     assert "**Research and educational use only.** Trained on ruleqa_i" in card
@@ -94,7 +96,7 @@ def test_a_retriever_with_its_note(publish, hub, client, folder):
 
 
 def test_results_of_lm_eval(publish, client, folder, ran):
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--results")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--results")
     for given in (ran(retriever_adapter=str(folder)), ran(retriever_adapter=f"{REPO}@v1").parent):
         card = publish(*command, str(given)).split("----- README.md\n")[1]
         rows = {row["dataset"]["name"]: row for row in front_of(card)["model-index"][0]["results"]}
@@ -104,7 +106,7 @@ def test_results_of_lm_eval(publish, client, folder, ran):
 
 
 def test_no_result_is_taken_from_another_model(publish, client, folder, ran, tmp_path):
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--results")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--results")
     with pytest.raises(UserError, match=r"is from another model: none of its model_args"):
         publish(*command, str(ran(retriever_adapter="acme/other")))
     (tmp_path / "no.json").write_text("{}")
@@ -119,7 +121,7 @@ def test_no_result_is_taken_from_another_model(publish, client, folder, ran, tmp
 def test_without_a_note_nothing_is_claimed(publish, client, tmp_path):
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "model.safetensors").write_bytes(b"x")
-    said = publish("model", str(tmp_path / "bare"), "--repo", REPO, "--licence", "mit")
+    said = publish("model", str(tmp_path / "bare"), "--repo", REPO, "--licence", "other")
     assert "model-index" not in said and "Measured" not in said and "trained" not in said
 
 
@@ -128,17 +130,17 @@ def test_what_is_refused(publish, hub, client, folder, tmp_path):
     with pytest.raises(UserError, match=r"licence of .* is unknown. Give --licence"):
         publish(*command)
     with pytest.raises(UserError, match=r"There is no folder"):
-        publish("model", str(tmp_path / "nowhere"), "--repo", REPO, "--licence", "mit")
+        publish("model", str(tmp_path / "nowhere"), "--repo", REPO, "--licence", "other")
     (folder / "token.txt").write_text("hf_" + "a" * 34)
     with pytest.raises(UserError, match=r"token\.txt, byte 0: a Hugging Face token"):
-        publish(*command, "--licence", "mit", "--upload")
+        publish(*command, "--licence", "other", "--upload")
     (folder / "token.txt").unlink()
     write_note(folder, Note(kind="generator", mode="rgft", results={"finished": False}))
     with pytest.raises(UserError, match=r"is not finished"):
-        publish(*command, "--licence", "mit", "--upload")
+        publish(*command, "--licence", "other", "--upload")
     (folder / "rulerag.json").write_text("{")
     with pytest.raises(UserError, match=r"rulerag\.json is damaged"):
-        publish(*command, "--licence", "mit", "--upload")
+        publish(*command, "--licence", "other", "--upload")
     assert not hub.requests
 
 
@@ -160,7 +162,7 @@ def test_what_runs_code_is_not_published(publish, hub, client, folder, name, con
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
     with pytest.raises(UserError) as raised:
-        publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--upload")
+        publish("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--upload")
     assert says in str(raised.value) and "\n" not in str(raised.value)
     assert not hub.repositories
 
@@ -171,21 +173,21 @@ def test_a_link_out_of_the_folder_is_not_published(publish, hub, client, folder,
     (tmp_path / "file").write_text("private")
     (folder / "vocab.txt").symlink_to(tmp_path / target)
     with pytest.raises(UserError, match=r"lead out of .*tower: vocab\.txt\. Put the files themselves there"):
-        publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--upload")
+        publish("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--upload")
     assert not hub.repositories
 
 
 def test_a_link_within_the_folder_is_the_file_it_leads_to(publish, client, folder):
     (folder / "again.safetensors").symlink_to("query.safetensors")
-    said = publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms")
+    said = publish("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms")
     assert said.count(hashlib.sha256((folder / "query.safetensors").read_bytes()).hexdigest()) == 2
 
 
 def test_an_adapter_names_its_base_model_by_its_hub_id(publish, hub, client, folder, tmp_path):
     (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(tmp_path), "r": 8}))
     (folder / "README.md").write_text(f"---\nbase_model: {tmp_path}\n---\n[More Information Needed]\n")
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms")
-    with pytest.raises(UserError, match=r"is the local path.*--base-model ORG/NAME"):
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms")
+    with pytest.raises(UserError, match=r"a local path, or a name without ORG/.*--base-model ORG/NAME"):
         publish(*command)
     publish(*command, "--base-model", "acme/base", "--upload")
     files = hub.repositories["models", REPO].files
@@ -230,7 +232,7 @@ def test_the_command_of_a_card_runs_the_checkpoint_as_it_was_trained(publish, hu
     write_note(folder, note)
     if "peft" in expected:
         (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "acme/llama"}))
-    publish("model", str(folder), "--repo", REPO, "--tag", "v1", "--licence", "mit", "--accept-terms", "--upload")
+    publish("model", str(folder), "--repo", REPO, "--tag", "v1", "--licence", "other", "--accept-terms", "--upload")
     card = hub.repositories["models", REPO].files["README.md"].decode()
     (line,) = [line.strip() for line in card.splitlines() if "lm_eval --tasks" in line]
     assert line == f"lm_eval {expected}"
@@ -246,12 +248,14 @@ def test_the_command_of_a_card_runs_the_checkpoint_as_it_was_trained(publish, hu
 
 def test_a_generators_card_has_its_results_and_not_those_of_its_base(publish, client, folder):
     write_note(folder, GENERATOR)
-    card = publish("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms").split(
+    card = publish("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms").split(
         "----- README.md\n"
     )[1]
     rows = {row["dataset"]["name"]: row["metrics"][0]["value"] for row in front_of(card)["model-index"][0]["results"]}
     assert rows == {"ruleqa_y (dev questions)": 0.5, "ruleqa_n (dev questions)": 0.4}
-    conditions = "rulerag_ft, retriever=dense, retriever_model=dpr, retriever_adapter=acme/dpr@v1"
+    conditions = (
+        "rulerag_ft, k=5, retriever=dense, retriever_model=dpr, retriever_adapter=acme/dpr@v1, corpus ruleqa_y/aa"
+    )
     assert f"| ruleqa_y (dev questions) | em | 0.5 | {conditions} | training |" in card
     assert "dev_em" not in card and "11.0" not in card
     assert front_of(card)["base_model"] == "acme/llama" and "huggingface.co/acme/llama" in card
@@ -259,7 +263,7 @@ def test_a_generators_card_has_its_results_and_not_those_of_its_base(publish, cl
 
 
 def test_a_run_that_nothing_answered_gives_no_score_of_answers(publish, client, folder, ran):
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--results")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--results")
     card = publish(*command, str(ran(generator="dummy", retriever_adapter=str(folder)))).split("----- README.md\n")[1]
     assert "| ruleqa_i | recall@10 | 0.5 | rulerag_ft, generator=dummy, retriever_adapter=this checkpoint |" in card
     assert "| em |" not in card and "type: em" not in card
@@ -273,8 +277,8 @@ def test_nothing_local_is_published(publish, hub, client, folder, tmp_path, ran)
                 "parameters": {"prompt_file": str(local / "mine.toml")}}  # fmt: skip
     write_note(folder, replace(GENERATOR, settings=settings))
     results = ran(gen_pretrained=str(folder), retriever_adapter=str(local / "dpr"))
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--results", str(results))
-    with pytest.raises(UserError, match=r"base model of .* is the local path.*--base-model ORG/NAME"):
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--results", str(results))
+    with pytest.raises(UserError, match=r"base model of .*: a local path, or.*--base-model ORG/NAME"):
         publish(*command)
     with pytest.raises(UserError, match=r"retriever's checkpoint 'checkpoints/retriever-1'.*--retriever ORG/NAME@TAG"):
         publish(*command, "--base-model", "acme/llama")
@@ -289,7 +293,7 @@ def test_nothing_local_is_published(publish, hub, client, folder, tmp_path, ran)
 
 
 def test_a_model_of_restricted_data_needs_its_terms_accepted(publish, hub, client, folder):
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other")
     with pytest.raises(UserError, match=r"trained on sets whose terms restrict.*ruleqa_i \(.*research and educational"):
         publish(*command, "--upload")
     assert not hub.repositories
@@ -298,15 +302,15 @@ def test_a_model_of_restricted_data_needs_its_terms_accepted(publish, hub, clien
 
 
 def test_a_card_that_somebody_wrote_is_kept(publish, client, folder):
-    (folder / "README.md").write_text("---\nlicense: mit\nlanguage: en\nbase_model: a/b\n---\n# Mine\n\nIts story.\n")
+    (folder / "README.md").write_text("---\nlicense: other\nlanguage: en\nbase_model: a/b\n---\n# Mine\n\nIts story.\n")
     card = publish("model", str(folder), "--repo", REPO, "--accept-terms").split("----- README.md\n")[1]
     front = front_of(card)
-    assert (front["license"], front["language"], front["base_model"]) == ("mit", "en", "a/b")
+    assert (front["license"], front["language"], front["base_model"]) == ("other", "en", "a/b")
     assert "# Mine\n\nIts story." in card and "## Measured" in card
 
 
 def test_an_interrupted_model_goes_on(publish, hub, client, folder):
-    command = ("model", str(folder), "--repo", REPO, "--licence", "mit", "--accept-terms", "--upload")
+    command = ("model", str(folder), "--repo", REPO, "--licence", "other", "--accept-terms", "--upload")
     hub.fault = lambda method, path: method == "PUT"
     with pytest.raises(UserError, match=r"could not be used.*Run the same command again"):
         publish(*command)
@@ -318,7 +322,7 @@ def test_an_interrupted_model_goes_on(publish, hub, client, folder):
 
 def test_a_generator_from_the_hub_is_the_one_that_was_published(publish, hub, client, little_llama):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    publish("model", str(little_llama), "--repo", "acme/llama", "--tag", "v1", "--licence", "mit", "--upload")
+    publish("model", str(little_llama), "--repo", "acme/llama", "--tag", "v1", "--licence", "other", "--upload")
     folder = fetch_folder("acme/llama@v1")
     tokens = torch.tensor([[5, 6, 7]])
     here, there = (transformers.AutoModelForCausalLM.from_pretrained(str(path)) for path in (little_llama, folder))

@@ -2,18 +2,21 @@
 
 import errno
 import json
+import logging
 import multiprocessing
+import shutil
 import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from trainings import PRESET, settings_of, train, weights
 
-from lm_eval_rag.harness.checkpoints.note import read_note
+from lm_eval_rag.harness.checkpoints.note import Note, read_note, write_note
 from lm_eval_rag.harness.common.errors import MachineError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.train import generator as generator_module
 from lm_eval_rag.harness.train import generator_model, generator_trainer
@@ -21,35 +24,12 @@ from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
-from lm_eval_rag.harness.train.generator_settings import Settings
 from lm_eval_rag.harness.train.generator_trainer import is_stuck, per_device
-from lm_eval_rag.harness.train.presets import Preset
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
-
-PRESET = Preset(5e-3, warmup=1, batch_size=4, epochs=2, lora=False, four_bit=False, eval_every=1)
-
-
-def settings_of(base, **changes):
-    own = ("rows", "dev", "seed", "mode", "dtype", "unstated", "names", "patience", "max_steps")
-    options = {key: changes.pop(key) for key in own if key in changes}
-    given = {"rows": 8, "dev": 3, "dtype": "float32", "mode": "rgft", **options}
-    return Settings(base=str(base), preset=replace(PRESET, **changes), device="cpu", **given)
-
-
-def train(base, out, **changes):
-    given = {"retriever": "bm25", "generator": "tiny", "documents": 2, "n_rules": 1}
-    setup = read_arguments("rulerag_ft", rulerag_ft, given)
-    return train_generator(settings_of(base, **changes), setup, {"ruleqa_demo": build_demo()}, out)
-
-
-def weights(folder):
-    from safetensors.torch import load_file
-
-    return load_file(next(folder.glob("*model.safetensors")))
 
 
 @pytest.fixture(scope="module")
@@ -345,6 +325,46 @@ def test_no_row_is_left_when_none_states_the_answer(little_llama, tmp_path, monk
     monkeypatch.setattr(generator_module, "_rows", unstated)
     with pytest.raises(UserError, match=r"No document of the 8 training prompts states a gold answer.*keep or abstain"):
         train(little_llama, tmp_path / "run", unstated="drop")
+
+
+def test_the_note_has_what_was_trained_on_and_what_the_base_had_learned(done, little_llama, tmp_path, monkeypatch):
+    out, results = done
+    assert results["rows_trained"] == results["rows"] == 8 and results["dev_questions"] == {"ruleqa_demo": 3}
+    assert read_note(out).base_tasks == ()  # the base has no note
+    base = tmp_path / "base"
+    shutil.copytree(little_llama, base)
+    write_note(base, Note("generator", "rgft", tasks=("ruleqa_i",), settings={"base": "tiny_rgft"}))
+    read = generator_module._rows
+
+    def half_stated(*args):
+        rows, dev, n = read(*args)
+        return [replace(row, stated=i % 2 == 0) for i, row in enumerate(rows)], dev, n
+
+    monkeypatch.setattr(generator_module, "_rows", half_stated)
+    results = train(base, tmp_path / "run", unstated="drop", epochs=1)
+    counts = ("rows", "rows_trained", "rows_without_the_answer", "step")
+    assert [results[name] for name in counts] == [8, 4, 4, 1]
+    learned = read_note(EMBEDDED["tiny_rgft"]).tasks
+    assert read_note(tmp_path / "run").base_tasks == tuple(dict.fromkeys(("ruleqa_i", *learned)))
+
+
+def test_a_tower_of_another_version_of_the_data_is_said(little_llama, tmp_path, monkeypatch, caplog):
+    tower = tmp_path / "tower"
+    tower.mkdir()
+    write_note(tower, Note("retriever", "rgft", tasks=("ruleqa_demo",), corpora=("ruleqa_demo/other",)))
+    given = {"retriever": "static", "retriever_adapter": str(tower), "generator": "tiny"}
+    setup = read_arguments("rulerag_ft", rulerag_ft, given)
+    monkeypatch.setattr(generator_module, "_rows", lambda *args: pytest.fail("said before the prompts are built"))
+    with caplog.at_level(logging.WARNING), pytest.raises(pytest.fail.Exception):
+        train_generator(settings_of(little_llama), setup, {"ruleqa_demo": build_demo()}, tmp_path / "run")
+    assert "The retriever was trained on another version" in caplog.text and "ruleqa_demo/other, asked" in caplog.text
+
+
+def test_settings_are_stored_when_the_training_begins(little_llama, tmp_path):
+    """Another --sequence-length is no other run if the first one was refused."""
+    with pytest.raises(UserError, match=r"No prompt fits into 18 tokens"):
+        train(little_llama, tmp_path / "run", sequence_length=50)
+    assert train(little_llama, tmp_path / "run", rows=4, dev=1, epochs=1)["finished"]
 
 
 def test_no_prompt_fits(little_llama, tmp_path):

@@ -3,6 +3,7 @@
 import errno
 import json
 import math
+import multiprocessing
 import os
 import shutil
 import signal
@@ -15,8 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
+from trainings import DENSE, QUICK
 
 from lm_eval_rag.harness.checkpoints.note import read_note
 from lm_eval_rag.harness.common.errors import MachineError, UserError
@@ -26,58 +27,12 @@ from lm_eval_rag.harness.retrieval.encoders import PRESETS
 from lm_eval_rag.harness.train.contrastive import Part, _step, batches, documents_of, loss
 from lm_eval_rag.harness.train.retriever import train_retriever
 from lm_eval_rag.harness.train.rows import Example
-from lm_eval_rag.harness.train.settings import Settings
 from lm_eval_rag.harness.train.state import State
 from lm_eval_rag.harness.train.static_tower import StaticEncoder
 from lm_eval_rag.harness.train.train_cli import add_arguments, read_settings, train_main
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
-
-QUICK = Settings(epochs=3, batch_size=16, hard=2, dev=20, eval_every=1, device="cpu")
-RELATIONS = {"w30": "w31", "w32": "w33", "w34": "w35"}  # head: body, in words that little_bert knows
-
-
-def write_corpus(cache: Path, n: int = 120, seed: int = 0) -> str:
-    """A corpus in which an answer is never stated through the head, and other relations distract."""
-    draw = np.random.default_rng(seed)
-    folder = cache / "made" / f"seed{seed}"
-    folder.mkdir(parents=True)
-    names = [f"w{i % 20} w{20 + i % 7}" for i in range(40)]
-    facts, asked = [], []
-    for i in range(n):
-        head = list(RELATIONS)[i % 3]
-        subject, answer, wrong = draw.choice(names, 3, replace=False)
-        facts += [(subject, RELATIONS[head], answer), (subject, head, wrong), (wrong, RELATIONS[head], subject)]
-        asked.append(
-            {"text": f"what does {subject} {head} ?", "subject": subject, "relation": head, "answers": [answer]}
-        )
-    facts = sorted(set(facts))
-    documents = [
-        {"id": f"d{i:04}", "text": f"{s} {r} {o}.", "subject": s, "relation": r, "object": o, "time": None}
-        for i, (s, r, o) in enumerate(facts)
-    ]
-    rules = [
-        {"head": h, "body": b, "support": 9, "body_support": 10, "confidence": 0.9, "repeat": False}
-        for h, b in RELATIONS.items()
-    ]
-    pl.DataFrame(documents, schema_overrides={"time": pl.String}).write_parquet(folder / "corpus.parquet")
-    pl.DataFrame(rules).write_parquet(folder / "rules.parquet")
-    pl.DataFrame(asked).write_parquet(folder / "retriever_train.parquet")
-    (folder / "meta.json").write_text(json.dumps({"task": "made", "hash": f"seed{seed}"}))
-    return f"made/seed{seed}"
-
-
-@pytest.fixture
-def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path / "cache"))
-    return {"made": write_corpus(tmp_path / "cache")}
-
-
-@pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if matplotlib were missing: a figure at each evaluation takes longer than the training."""
-    monkeypatch.setattr("lm_eval_rag.harness.train.curves.find_spec", lambda name: None)
 
 
 def test_loss_is_equation_3() -> None:
@@ -195,6 +150,83 @@ def test_a_killed_run_goes_on_and_ends_alike(corpora: dict[str, str], tmp_path: 
     assert not path.exists()
 
 
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("lora", [True, False])
+def test_a_killed_transformer_goes_on_and_ends_alike(
+    corpora: dict[str, str], encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: bool
+) -> None:
+    """By SIGKILL, after a state within the second epoch; forked, as a new process would import torch for seconds."""
+    for name in ("sentence_transformers", "peft", "faiss"):
+        pytest.importorskip(name)
+    settings = replace(DENSE, encoder=encoder, lora=lora, epochs=2)
+    train_retriever(settings, corpora, tmp_path / "whole")
+    keep = State.keep
+
+    def killed(self: State, *args, now: bool) -> None:
+        keep(self, *args, now=True)
+        if self.position == (1, 3):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "keep", killed)
+        child = multiprocessing.get_context("fork").Process(
+            target=train_retriever, args=(settings, corpora, tmp_path / "cut")
+        )
+        child.start()
+        child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    assert torch.load(tmp_path / "cut" / "state.pt", weights_only=True)["position"] == (1, 3)
+    train_retriever(settings, corpora, tmp_path / "cut")
+    weights = [path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.safetensors")]
+    assert [name.name for name in weights] == ["adapter_model.safetensors" if lora else "model.safetensors"]
+    for name in [*weights, "curves.json"]:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (tmp_path / "cut" / "state.pt").exists()
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_seconds_are_those_of_all_parts_of_a_run(
+    corpora: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, path = State.keep, tmp_path / "out" / "state.pt"
+
+    def ending(self: State, *args, now: bool) -> None:
+        keep(self, *args, now=now)
+        if now:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(State, "keep", ending)
+        train_retriever(QUICK, corpora, tmp_path / "out")
+    stored = torch.load(path, weights_only=True)
+    assert 0 < stored["seconds"] < 300
+    torch.save({**stored, "seconds": 1000.0}, path)
+    assert 1000 < train_retriever(QUICK, corpora, tmp_path / "out")["seconds"] < 1300
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_folder_of_somebody_else_is_refused_and_that_of_a_run_is_not(
+    corpora: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "model.safetensors").write_text("years of work")
+    with pytest.raises(UserError, match=r"thesis is not empty and contains no training run. Give another --out"):
+        train_retriever(QUICK, corpora, tmp_path / "thesis")
+    assert (tmp_path / "thesis" / "model.safetensors").read_text() == "years of work"
+
+    def ending(self: State, *args, now: bool) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(State, "keep", ending)  # a tower is there, but no step was saved
+        train_retriever(QUICK, corpora, tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+    results = train_retriever(QUICK, corpora, tmp_path / "out")
+    note = read_note(tmp_path / "out")
+    assert note and note.results == results and note.base_tasks == ()
+    assert results["rows_trained"] > results["dev_questions"]["made"] == 20
+
+
 def test_nan_loss_stops_and_keeps_the_last_good_tower(corpora: dict[str, str], tmp_path: Path, monkeypatch) -> None:
     from lm_eval_rag.harness.train import contrastive
 
@@ -272,20 +304,6 @@ def test_the_default_learning_rate_is_the_one_that_dev_prefers(given: list[str],
 def test_settings_out_of_range(change: dict, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"not allowed|transformer"):
         train_retriever(replace(QUICK, **change), {}, tmp_path)
-
-
-@pytest.fixture
-def encoder(little_bert: Path, tmp_path: Path) -> str:
-    """The same BERT with a tokenizer that knows its words (transformers 5 takes them as ``vocab`` alone)."""
-    transformers = pytest.importorskip("transformers")
-    folder = Path(shutil.copytree(little_bert, tmp_path / "encoder"))
-    words = (folder / "vocab.txt").read_text().split("\n")
-    vocab = {word: number for number, word in enumerate(words)}
-    transformers.BertTokenizerFast(vocab=vocab, model_max_length=64).save_pretrained(folder)
-    return str(folder)
-
-
-DENSE = replace(QUICK, epochs=1, hard=0, learning_rate=1e-2, eval_every=1)
 
 
 def pooled(kind: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
