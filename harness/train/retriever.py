@@ -11,7 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     ]
     log.info("%s", "; ".join(f"{p.task}: {len(p.examples)} examples, {len(p.dev)} dev questions" for p in parts))
     out.mkdir(parents=True, exist_ok=True)
-    steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
+    steps = settings.steps(len(batches(parts, settings.batch_size, settings.seed, 0)))
     state = State(
         out, settings, list(corpora.values()), steps=steps, save=lambda: _save(encoder, out), writes=_is_main()
     )
@@ -123,7 +123,7 @@ def _finished(out: Path, settings: Settings, corpora: list[str]) -> dict[str, An
     note = read_note(out)
     if note is None:
         return None
-    if note.settings == json.loads(json.dumps(asdict(settings))) and list(note.corpora) == corpora:
+    if note.settings == json.loads(json.dumps(settings.recorded())) and list(note.corpora) == corpora:
         return dict(note.results)
     raise UserError(
         f"{out} contains a finished checkpoint of other settings or data. Give another --out, or delete it to train "
@@ -138,7 +138,7 @@ def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, 
         mode=settings.mode,
         tasks=tuple(corpora),
         corpora=tuple(corpora.values()),
-        settings=asdict(settings),
+        settings=settings.recorded(),
         seed=settings.seed,
         results=results,
         versions=package_versions,
