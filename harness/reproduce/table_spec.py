@@ -171,6 +171,7 @@ class Table:
         share_calls: Whether rows reuse each other's finished calls (see :mod:`.sharing`).
         file: The file as it was named on the command line; "" for a table of the package.
         verdicts: Whether each row ends in a verdict: does it reproduce its published numbers (see :mod:`.verdicts`).
+        max_steps: Number of steps after which training ends in a trial; None for a whole training.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Table:
     share_calls: bool = False
     verdicts: bool = False
     file: str = ""
+    max_steps: int | None = None
 
     @property
     def compared(self) -> bool:

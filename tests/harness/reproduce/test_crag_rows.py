@@ -111,7 +111,9 @@ def test_a_dry_run_prints_every_row(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert reproduce_main(["crag_table2", "--dry-run", "--out", str(tmp_path)], **folders, build=str) == 0  # type: ignore[arg-type]
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1].rstrip(":") for line in lines if line.startswith("# ") and ":" in line] == list(ROWS)
-    assert lines[0] == "# the questions that are sampled"
+    head, command = lines.index("# the questions that are sampled"), shlex.split(lines[1])
+    assert all(line.startswith("#") for line in lines[:head])
+    assert command == ["#", "lm-eval-rag", "reproduce", "crag_table2", "--only", "*", "--out", str(tmp_path)]
     assert sum(line.startswith("lm_eval run ") for line in lines) == len(ROWS)
     assert lines.count(BUILD) == 1  # several rows need it, and a line is printed once
 
