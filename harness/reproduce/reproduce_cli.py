@@ -229,7 +229,7 @@ def plan(own: Sequence[Job], runner: Runner, options: argparse.Namespace) -> Ite
     printed: set[str] = set()
     yield "# this command trains and runs all that is listed here, and writes the page"
     yield f"#   {shlex.join(_words(options))}"
-    yield "# the single lines below do not fill the page; run that command after them, in the same folder; it takes over"
+    yield "# the single lines below do not fill the page; run it after them, in the same folder: it takes over"
     yield "# finished trainings from checkpoints/, and the calls of their evaluations from the journal"
     if any(job.sample for job in own):
         yield "# the questions that are sampled"
