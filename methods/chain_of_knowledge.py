@@ -37,7 +37,7 @@ def chain_of_knowledge(
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 40,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer by the majority, or by its rationale once it is corrected.
 
@@ -49,7 +49,7 @@ def chain_of_knowledge(
         thought_tokens: Limit of tokens of a rationale.
         step_tokens: Limit of tokens of a query, of a correction, and of the last answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("chain_of_knowledge", prompt_file)
     rationale = wording["rationale"].prompt(question=query.text)
@@ -69,7 +69,7 @@ def chain_of_knowledge(
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         notes += [] if reply.strip() else ["sentence not corrected"]
         known.append(first_sentence(reply) or sentence)
-        rationale = wording["rationale"].prompt(reasoning=" ".join(known), question=query.text)
+        rationale = wording["rationale"].prompt(begun=" ".join(known), question=query.text)
         reply = yield from generate(rationale, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         sentence = first_sentence(reply)
     if not known and not agreed.answer:

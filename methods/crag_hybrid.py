@@ -89,8 +89,8 @@ def crag_hybrid(
         table_length: Characters of all tables.
         svm: Folder of a trained classifier, instead of the demonstrations.
         demonstrations: Number of examples for the attribute predictor, equally many of each label.
-        demonstrations_file: CRAG's file (JSON Lines or .bz2), whose validation part gives the examples; otherwise they
-            are ours.
+        demonstrations_file: ``official`` takes the examples from the validation part of the files that the task has
+            read, a path from that of CRAG's file (JSON Lines or .bz2); otherwise they are ours.
         samples: Number of samples of an attribute and of an expression.
         temperature: For both.
         dynamic: ``decline`` abstains from dynamic questions, ``answer`` answers them.

@@ -13,14 +13,20 @@ From doi:10.20944/preprints202411.1648.v1:
 takes the shortest and the longest path, as the paper; ``shortest`` and ``longest`` take one of them.
 
 Defaults of the paper: 5 passages a node, temperature 0.1 but for the sampled steps. It prints neither thresholds, nor
-the samples of a sink, nor their temperature, nor a limit of the graph. Ours: ``threshold=50`` lies between the
-perplexities of its own answers and of the next best method's (21.4 and 112.0, its Table 3, HotpotQA);
-``similarity=0.7`` merges steps that share seven words of ten; 3 samples at temperature 0.7; at most 20 nodes, 5 steps
-in sequence and 5 paths. ``scripts/tune_crp_rag.py`` chooses ``threshold`` and ``similarity`` on training questions.
-On ``hotpotqa_train_100`` with small graphs (at most 5 and 4 nodes) it told little: with the embedded generator all
-nine pairs of 5, 50, 500 and 0.5, 0.7, 0.9 had a token F1 of 0 (15 questions); with SmolLM2-135M-Instruct a threshold of
-5 had 0, with a quarter refused, 50 and 500 had 16.7 [0, 50] (4 questions). So the two defaults are no tuned values; run
-the script with your model before you compare.
+the samples of a sink, nor their temperature, nor a limit of the graph. Ours: ``similarity=0.7`` merges steps that share
+seven words of ten; 3 samples at temperature 0.7; at most 20 nodes, 5 steps in sequence and 5 paths.
+
+``threshold=50`` has no good reason. It is a number between the perplexities that the paper prints of its own answers
+and of the next best method's (21.4 and 112.0, Table 3, HotpotQA). But the paper states no unit of these, and ours is
+per word: if theirs is per token, 21.4 is 54 to 99 per word at 1.3 to 1.5 tokens a word, so 50 would lie below both.
+And they are of other texts: a node's perplexity is that of the model's own reply, written at temperature 0.1, and low
+by construction, so that 50 may refuse hardly any node.
+
+``scripts/tune_crp_rag.py`` chooses ``threshold`` and ``similarity`` on training questions, and prints the quantiles of
+the nodes' perplexities, and what each threshold refuses. On ``hotpotqa_train_100`` with small graphs (at most 5 and 4
+nodes) the choice told little: with the embedded generator all nine pairs of 5, 50, 500 and 0.5, 0.7, 0.9 had a token F1
+of 0 (15 questions); with SmolLM2-135M-Instruct a threshold of 5 had 0, with a quarter refused, 50 and 500 had 16.7
+[0, 50] (4 questions). So the two defaults are no tuned values; run the script with your model before you compare.
 
 Departures:
 - The wording of the prompts is ours, without the examples that the paper's have.
@@ -30,7 +36,7 @@ Departures:
 - Similarity is the share of common words (Dice). ``similar=retriever`` takes the run's retriever, with the score of a
   step for itself as 1: with a normalised encoder (``retriever=dense``) that is equation 5; BM25 is no measure of it. A
   step that repeats one that it follows from is dropped, whatever ``similar`` is (note ``repeated step dropped``).
-- Perplexity is per word, not per token, so that a threshold means the same for every model. Where the model gives no
+- Perplexity is per word, so that a threshold is in the same unit for every tokenizer. Where the model gives no
   log-probabilities it is asked whether the knowledge suffices (note ``no log-probabilities: sufficiency asked``). A
   node without passages does not suffice.
 - The last step of a path is told to answer the question. Equal answers of all paths are not fused by the model.
@@ -55,6 +61,7 @@ from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY
 from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
+REFUSED = "no sufficient path"  # note of an abstention
 # evaluation -> the paths that are taken without one
 UNEVALUATED: dict[str, Callable[[Graph], tuple[Path, ...]]] = {
     "off": lambda graph: (graph.shortest(), graph.longest()),
@@ -84,7 +91,7 @@ def crp_rag(
     step_tokens: Positive = 100,
     summary_tokens: Positive = 256,
     prompt_file: str | None = None,
-    max_calls: Positive = 300,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer along the paths of a reasoning graph whose knowledge suffices; refuse where there is none.
 
@@ -107,7 +114,7 @@ def crp_rag(
         step_tokens: Limit of tokens of a step, of its result, and of an answer.
         summary_tokens: Limit of tokens of a summary.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("crp_rag", prompt_file)
     notes: list[str] = []
@@ -142,7 +149,7 @@ def crp_rag(
     paths = [path for path in dict.fromkeys(chosen) if path]
     passages = _passages(paths, knowledge)
     if not paths:
-        return abstention(passages, *notes, "no sufficient path")
+        return abstention(passages, *notes, REFUSED)
     reasoner = Reasoner(query.text, graph, knowledge, wording, temperature, step_tokens)
     follow = reasoner.step_by_step if iterative == "on" else reasoner.at_once
     answers = []

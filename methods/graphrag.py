@@ -22,7 +22,9 @@ over: its code keeps the largest connected component alone by default; its parti
 score each; reports have ratings; claims, which are off by default. Units of 1,200 tokens are its code's, too; the
 paper's experiments have 600.
 
-Departures: a token is a word or a sign. The wording of the prompts and the form of the records are ours, without
+Departures: every unit gets its gleanings. The paper first asks the model yes or no whether something was missed, which
+costs one more call a unit; the authors' code (at 6dad6d2) asks it after each gleaning but the last, so with one it is
+as ours. A token is a word or a sign. The wording of the prompts and the form of the records are ours, without
 examples. Records that cannot be read are counted (notes of the product: ``malformed record``, ``unit without
 records``). Entities without relations are in no community. Blank or failed descriptions are joined from what they
 should replace; blank or failed reports are left out. Without any entity, local search abstains (note ``nothing
@@ -89,7 +91,7 @@ def graphrag(
     map_tokens: Positive = 1000,
     answer_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 100,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from what is around the question's entities, or from the reports on all communities.
 
@@ -113,7 +115,8 @@ def graphrag(
         map_tokens: Limit of tokens of an answer from one batch of reports.
         answer_tokens: Limit of tokens of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model for a question, at most; those of the preparation have ``prepare_max_calls``.
+        max_calls: Calls of the model for a question, at most; beyond them it abstains. None is no limit: global search
+            makes one for each batch of reports. Those of the preparation have ``prepare_max_calls``.
     """
     index = yield from prepared(index_of)
     asker = Asker(k, level, context_tokens, answer_tokens, map_tokens, seed)

@@ -33,7 +33,7 @@ def iter_retgen(
     variant: Literal["paper", "flashrag"] = "paper",
     thought_tokens: Positive = 256,
     prompt_file: str | None = None,
-    max_calls: Positive = 10,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from what the last round retrieved.
 
@@ -43,7 +43,7 @@ def iter_retgen(
         variant: ``paper`` generates a chain of thought, ``flashrag`` the bare answer.
         thought_tokens: Limit of tokens of a generation.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("iter_retgen", prompt_file)[variant]
     lists: list[tuple[Passage, ...]] = []

@@ -14,12 +14,13 @@ shown, by their own ids, in the order of their best leaf, with the text of the l
 was shown stands among them under its node's id (``L2.7``). So evidence counts by passage; what a summary says counts
 for recall by text, but not as evidence.
 
-``variant=official`` is the authors' code (github.com/parthsarthi03/raptor), where it departs from the paper: what ends
+``variant=official`` is the authors' code (parthsarthi03/raptor at 2e3e83e), where it departs from the paper: what ends
 a sentence is cut off, and a sentence of more than 100 tokens is split at commas, colons and semicolons (the paper moves
-it whole); a node whose probabilities all lie below 0.1 is lost; the collapsed tree gives the 10 best nodes up to 3,500
-tokens. Not taken over even there: its UMAP has no seed, so that no tree is built twice (ours has one, ``seed``); texts
-that are equal share each other's clusters; a summary that failed becomes a node with the error's text; a cluster that
-does not get smaller is clustered without end; tree search by threshold keeps the nodes that are *farther* than it.
+it whole) into leaves of its own, before the leaf that was begun, which goes on behind it; a node whose probabilities
+all lie below 0.1 is lost; the collapsed tree gives the 10 best nodes up to 3,500 tokens. Not taken over even there: its
+UMAP has no seed, so that no tree is built twice (ours has one, ``seed``); texts that are equal share each other's
+clusters; a summary that failed becomes a node with the error's text; a cluster that does not get smaller is clustered
+without end; tree search by threshold keeps the nodes that are *farther* than it.
 
 Departures: a token is a word or a sign, so leaves are the same for every model. The corpus has many passages, where the
 paper has one long text, so no leaf spans two. The summary's limit of 100 tokens is the code's; the paper prints none.
@@ -69,7 +70,7 @@ def raptor(
     variant: Variant = "paper",
     answer_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 5,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from the best nodes of the tree.
 
@@ -88,7 +89,8 @@ def raptor(
         variant: ``paper``, or what the authors' code does.
         answer_tokens: Limit of tokens of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model for a question, at most; those of the preparation have ``prepare_max_calls``.
+        max_calls: Calls of the model for a question, at most; it makes one. Those of the preparation have
+            ``prepare_max_calls``.
     """
     wording = wordings("raptor", prompt_file)["answer"]
     tree = yield from prepared(tree_of)

@@ -1,17 +1,26 @@
 """A search agent: the model writes search calls and reads their results until it answers.
 
-``protocol=search_r1`` speaks the tags of Search-R1 (arXiv:2503.09516, section 3.2): the model thinks in ``<think>``,
-searches by ``<search>``, reads ``<information>``, answers in ``<answer>``; for its checkpoints, with ``chat=False`` for
-base models. ``protocol=plain`` (default) is for any model: lines ``Search: ...`` and ``Answer: ...``.
+``protocol=plain`` (default) is for any model: lines ``Search: ...`` and ``Answer: ...``. What was said and found stands
+at the end of the user message. After the last search the model is told to answer.
 
-Defaults: 3 passages a search and at most 4 searches, as in the paper; greedy.
+``protocol=search_r1`` is for the checkpoints of Search-R1 (arXiv:2503.09516, section 3.2): the model thinks in
+``<think>``, searches by ``<search>``, reads ``<information>``, answers in ``<answer>``. It does what the evaluation of
+the authors' code does (commit a14dc3a, ``search_r1/llm_agent/generation.py`` and ``scripts/nq_hotpotqa/evaluate.sh``):
+the question ends in a question mark; all turns are one reply, in which the model goes on, thoughts included, through
+the chat template where the tokenizer has one, also for base models; a turn ends at ``</search>``, ``</answer>`` or 500
+tokens; a turn without a call is followed by a notice and counts as a search. After the last search the model has one
+more turn, without another word; if that has no answer, there is none. Their ``infer.py`` differs: turns of 1,024
+tokens, as many as the model takes, sampled at temperature 0.7, each after an empty line.
+
+Defaults: 3 passages a search and at most 4 searches, as in the paper; greedy, as in that evaluation.
 
 Departures: the wording of the prompts is ours, also that of ``search_r1``, while the checkpoints were trained on the
-paper's (``prompt_file=`` takes it); the number of turns is limited as the number of searches is: a turn without a call
-that can be read counts as one (note ``malformed call``), and the model is told. After the last one it is asked for the
-answer, without which it abstains (note ``no answer``). A transcript that is too long for the model loses its oldest
-turns, then the lowest-ranked results of the last one (notes ``oldest turns forgotten``, ``results left out``);
-Search-R1's code keeps the last tokens, so it loses the question first.
+authors' (``scripts/search_r1_prompt.py`` makes a ``prompt_file=`` of it, with its form of results and its notice). A
+turn without a call that can be read has the note ``malformed call``; a model without an answer abstains (note ``no
+answer``). Search-R1's code searches for a blank query and takes a blank answer, which are malformed here; does not read
+a call that the limit of tokens cuts off, which is read here; shows the first 500 tokens of results and the last 4,096
+of the whole, so that the question is lost first. Here a transcript that is too long for the model loses its oldest
+turns, then the lowest-ranked results of the last one (notes ``oldest turns forgotten``, ``results left out``).
 """
 
 from __future__ import annotations
@@ -40,24 +49,30 @@ class Protocol:
     Args:
         call: Finds a call: its kind (``search``, ``answer``) and its text.
         stop: What ends a turn; the model's reply comes without it.
-        closed: Stands after a call in the transcript, by kind.
+        searched: A turn with a search in the transcript: what the model ``said``, and what it is ``told``.
+        malformed: A turn without a call.
+        one_reply: Whether the transcript is the beginning of a reply, in which the model goes on, each turn as it is;
+            else it is told to the model, without white space around a turn and what the model makes up after a call.
     """
 
     call: re.Pattern[str]
     stop: tuple[str, ...]
-    closed: str
+    searched: str = "\n{said}\n{told}\n\n"
+    malformed: str = "\n{said}\n{told}\n\n"
+    one_reply: bool = False
 
 
 PROTOCOLS = {
     "plain": Protocol(
         re.compile(r"^[ \t*>#-]*(?P<kind>search|answer)\W{0,3}:(?P<text>[^\n]*)", re.IGNORECASE | re.MULTILINE),
         ("\nResults:", "\nQuestion:"),
-        "{reply}",
     ),
     "search_r1": Protocol(
         re.compile(r"<(?P<kind>search|answer)>(?P<text>.*?)(?:</(?:search|answer)>|\Z)", re.IGNORECASE | re.DOTALL),
         ("</search>", "</answer>"),
-        "{reply}</search>",
+        "{said}</search>\n\n{told}\n\n",
+        "{said}\n{told}\n",
+        one_reply=True,
     ),
 }
 
@@ -67,17 +82,20 @@ class Turn:
     """A turn in the transcript.
 
     Args:
+        form: How it is written.
         said: What the model wrote, up to the end of its call.
         told: The prompt of what follows: the results, or that the call cannot be read.
         results: The texts of the results, best first.
     """
 
+    form: str
     said: str
     told: Wording
     results: list[str]
 
     def __str__(self) -> str:
-        return f"\n{self.said}\n{self.told.prompt(results=self.results, reply=self.said[:READ]).render()}\n"
+        told = self.told.prompt(results=self.results, reply=self.said[:READ]).render()
+        return self.form.format(said=self.said, told=told.strip())
 
 
 @limited
@@ -89,27 +107,31 @@ def search_agent(
     protocol: Literal["plain", "search_r1"] = "plain",
     turn_tokens: Positive = 500,
     prompt_file: str | None = None,
-    max_calls: Positive = 10,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer after as many searches as the model makes.
 
     Args:
         k: Passages of each search.
-        max_searches: Searches, at most, and turns before the model is asked for the answer; 0 asks for it at once.
+        max_searches: Searches, at most, and turns before the last one, which should answer; 0 has that alone.
         protocol: Plain lines for any model, or Search-R1's tags for its checkpoints.
         turn_tokens: Limit of tokens of a turn.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording, rules = wordings("search_agent", prompt_file), PROTOCOLS[protocol]
+    question = _asked(query.text) if rules.one_reply else query.text
     transcript, lists, notes, replies = list[Turn](), list[tuple[Passage, ...]](), list[str](), list[str]()
 
     def ask(end: str = "", stop: tuple[str, ...] = ()) -> Plan[str]:
         """The model's next turn, after as much of the transcript as it can read."""
+        decoding = {"temperature": 0.0, "max_tokens": turn_tokens, "stop": (*rules.stop, *stop)}
         while True:
-            prompt = wording[protocol].prompt(reasoning=f"{''.join(map(str, transcript))}{end}", question=query.text)
+            so_far = f"{''.join(map(str, transcript))}{end}"
+            told, begun = ("", so_far) if rules.one_reply else (so_far, "")
+            prompt = wording[protocol].prompt(reasoning=told, begun=begun, question=question)
             try:
-                return (yield from generate(prompt, temperature=0.0, max_tokens=turn_tokens, stop=(*rules.stop, *stop)))
+                return (yield from generate(prompt, **decoding, thinking=rules.one_reply))
             except TooLongError:
                 if not transcript:
                     raise
@@ -122,20 +144,31 @@ def search_agent(
             return final(text, merged(reversed(lists)), notes, _reasoned([*replies, reply], rules))
         if kind == "search":
             lists.append((yield from retrieve(text, k)))
-            said = rules.closed.format(reply=_until_call(reply, rules))
-            transcript.append(Turn(said, wording[f"{protocol}_results"], [passage.text for passage in lists[-1]]))
+            said, results = _until_call(reply, rules), [passage.text for passage in lists[-1]]
+            transcript.append(Turn(rules.searched, said, wording[f"{protocol}_results"], results))
         else:
             notes.append("malformed call")
-            transcript.append(Turn(reply.strip(), wording[f"{protocol}_malformed"], []))
+            said = reply if rules.one_reply else reply.strip()
+            transcript.append(Turn(rules.malformed, said, wording[f"{protocol}_malformed"], []))
         replies.append(reply)
-    last = wording[f"{protocol}_last"].prompt(question=query.text).render()
-    reply = yield from ask(f"\n{last}", ("\n\n",))
-    kind, text = _call(reply, rules)
-    text = text if kind == "answer" else reply.strip().partition("\n")[0] if kind is None else ""
+    if rules.one_reply:
+        replies.append((yield from ask()))
+        kind, text = _call(replies[-1], rules)
+    else:
+        last = wording["plain_last"].prompt(question=question).render()
+        reply = yield from ask(f"\n{last}", ("\n\n",))
+        kind, text = _call(reply, rules)
+        kind, text = (kind, text) if kind else ("answer", reply.strip().partition("\n")[0])
+    text = text if kind == "answer" else ""
     passages = merged(reversed(lists))
     if not text.strip():
         return abstention(passages, *notes, "no answer")
     return final(text, passages, notes, _reasoned(replies, rules))
+
+
+def _asked(question: str) -> str:
+    """The question as Search-R1 asks it."""
+    return question if question.strip().endswith("?") else f"{question.strip()}?"
 
 
 def _shorten(transcript: list[Turn]) -> str:
@@ -157,6 +190,8 @@ def _call(reply: str, protocol: Protocol) -> tuple[str | None, str]:
 
 def _until_call(reply: str, protocol: Protocol) -> str:
     """The turn up to the end of its call: what a model makes up after it, such as results, is left out."""
+    if protocol.one_reply:
+        return reply
     match = next(match for match in protocol.call.finditer(reply) if match["text"].strip(" \n*<>"))
     return reply[: match.end("text")].strip()
 

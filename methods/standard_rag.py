@@ -4,12 +4,18 @@ Departures: the wording of the prompt is ours; it asks for the form of answer th
 control that the paper lacks: n retrievals with variants of the question, fused by reciprocal rank, so that rule-guided
 retrieval can be compared at equal calls. ``samples=n`` is another: the most frequent of n sampled answers
 (self-consistency, arXiv:2203.11171), so that methods of several steps can be compared at equal calls of the model.
+``evidence`` is a third: the sentences that the official scores of HotpotQA, FEVER and others ask for, chosen without a
+model or cited by it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Le
+
+from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import examples, generate, retrieve, sample
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
@@ -17,8 +23,12 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
 from lm_eval_rag.harness.rules.guided import question_asked
 from lm_eval_rag.harness.rules.variants import variants
-from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template_for
+from lm_eval_rag.methods.prompts import AnswerStyle, answer_of, template, template_for
+from lm_eval_rag.methods.reasoning.evidence import CHOICES, Evidence, cited, numbered
 from lm_eval_rag.methods.reasoning.rationales import most_frequent
+from lm_eval_rag.methods.reasoning.steps import STOP
+
+CITED = "cited_answer"  # prompts of evidence=cite
 
 
 def standard_rag(
@@ -35,6 +45,9 @@ def standard_rag(
     answer_style: AnswerStyle = "free",
     samples: Positive = 1,
     temperature: float = 0.7,
+    evidence: Evidence = "none",
+    evidence_limit: Annotated[int, Ge(1), Le(50)] = 5,
+    evidence_tokens: Positive = 96,
 ) -> Plan[Answer]:
     """Answer from the best documents.
 
@@ -50,23 +63,50 @@ def standard_rag(
         answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
         samples: Sampled answers, of which the most frequent is taken; 1 is the task's decoding, without a vote.
         temperature: Of several samples.
+        evidence: The sentences that support the answer: ``retrieved``, the first ones of the passages; ``similar``,
+            those most like the question, by BM25; ``cite``, those that the model names below its answer, which then is
+            one line in each ``answer_style``, without ``shots``.
+        evidence_limit: Sentences of evidence, at most.
+        evidence_tokens: Limit of tokens of a reply that cites, in place of the task's.
     """
-    parts = template_for(query, prompt_file, answer_style)  # before anything is asked: a bad file ends the run at once
+    # Before anything is asked: a bad file ends the run at once.
+    cite = _cites(evidence, shots)
+    parts = template(prompt_file, CITED) if cite else template_for(query, prompt_file, answer_style)
     asked = yield from question_asked(query.text, degenerated)
-    found = yield from _search(asked, n_queries, k)
+    found = yield from _search(asked, n_queries, k, evidence != "none")
     worked = []
     for example, answer in (yield from examples(shots, seed)):
         worked.append(Shot(example.text, answer, (yield from _search(example.text, n_queries, k))[:documents]))
-    prompt = Prompt(parts, asked, found[:documents], shots=tuple(worked), order=document_order)
+    shown, names = numbered(found[:documents]) if cite else (found[:documents], ())
+    prompt = Prompt(parts, asked, shown, shots=tuple(worked), order=document_order)
+    decoding: dict[str, Any] = {"max_tokens": evidence_tokens, "stop": STOP} if cite else {}
     if samples == 1:
-        return Answer(answer_of((yield from generate(prompt)), answer_style), found)
-    texts = yield from sample(prompt, samples, temperature)
-    return Answer(most_frequent([answer_of(text, answer_style) for text in texts]), found)
+        replies: tuple[str, ...] = ((yield from generate(prompt, **decoding)),)
+    else:
+        replies = yield from sample(prompt, samples, temperature, **decoding)
+    if cite:
+        answers = [cited(reply, names, evidence_limit) for reply in replies]
+    else:
+        chosen = CHOICES[evidence](asked, found, evidence_limit)
+        answers = [Answer(answer_of(reply, answer_style), evidence=chosen) for reply in replies]
+    text = most_frequent([one.text for one in answers])
+    return replace(next(one for one in answers if one.text == text), passages=found)
 
 
-def _search(text: str, n_queries: int, k: int) -> Plan[tuple[Passage, ...]]:
+def _cites(evidence: Evidence, shots: int) -> bool:
+    """Whether the model is to cite.
+
+    Raises:
+        UserError: It is to be shown worked examples too, which cite nothing.
+    """
+    if evidence == "cite" and shots:
+        raise UserError(f"shots={shots} and evidence=cite do not go together: the worked examples cite nothing.")
+    return evidence == "cite"
+
+
+def _search(text: str, n_queries: int, k: int, sentences: bool = False) -> Plan[tuple[Passage, ...]]:
     """The passages of one retrieval, or of several fused."""
     lists = []
     for variant in variants(text, n_queries):
-        lists.append((yield from retrieve(variant, k)))
+        lists.append((yield from retrieve(variant, k, sentences=sentences)))
     return lists[0] if n_queries == 1 else reciprocal_rank(lists)

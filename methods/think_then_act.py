@@ -42,7 +42,7 @@ def think_then_act(
     rewriting_tokens: Positive = 128,
     answer_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 10,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from memory where the model is confident, else from passages.
 
@@ -54,7 +54,7 @@ def think_then_act(
         rewriting_tokens: Limit of tokens of a rewriting.
         answer_tokens: Limit of tokens of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("think_then_act", prompt_file)
     notes: list[str] = []

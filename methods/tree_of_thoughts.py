@@ -42,7 +42,7 @@ def tree_of_thoughts(
     temperature: float = 0.7,
     thought_tokens: Positive = 100,
     prompt_file: str | None = None,
-    max_calls: Positive = 250,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer from the best chain of thoughts.
 
@@ -54,7 +54,7 @@ def tree_of_thoughts(
         temperature: Of all but the last generation, which is greedy.
         thought_tokens: Limit of tokens of a thought and of the answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("tree_of_thoughts", prompt_file)
     notes: list[str] = []

@@ -7,30 +7,46 @@ The answer is then given anew from the edited rationale.
 
 Defaults: 5 samples at temperature 0.7, fewer than 3 votes (half of them, rounded up) lead to editing, 3 passages.
 
-``variant=official`` is the authors' code: it divides the votes by the number of samples and compares the share with 3,
-so that every rationale is edited, also where all samples agree.
+``variant=official`` is the authors' code since b585f24 (2023-12-09; RuochenZhao/Verify-and-Edit at 0ca0624): it divides
+the votes by the number of samples and compares the share with 3, so that every rationale is edited, also where all
+samples agree. Of the majority's rationales it edits the one with the highest mean probability; other variants the
+first. Before that commit the code compared the sum of the mean probabilities of equal answers with 3. Not taken over:
+for HotpotQA it samples at temperature 0, and ``consistency.py`` passes an argument too many, which is an error.
 
 Departures: the wording of the prompts is ours, without worked examples; the run's retriever finds passages, where the
-paper takes the three best sentences of DrQA's, Wikipedia's or Google's results; of the majority's rationales the first
-is edited. Samples that state no answer have no vote (note ``answer unparsed``). A sentence stays where the model writes
-no question or no answer (note ``sentence not edited``).
+paper takes the three best sentences of DrQA's, Wikipedia's or Google's results. The mean probability is the geometric
+mean over words, not tokens; without log-probabilities the first rationale is edited (note ``no log-probabilities: first
+rationale``). Samples that state no answer have no vote (note ``answer unparsed``). A sentence stays where the model
+writes no question or no answer (note ``sentence not edited``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import generate, retrieve, sample
+from lm_eval_rag.harness.core.asks import (
+    generate,
+    has_loglikelihood,
+    loglikelihood,
+    retrieve,
+    sample,
+    together,
+)
 from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
 from lm_eval_rag.methods.prompts.worded import wordings
+from lm_eval_rag.methods.reasoning.judgements import PROXY
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_or_line,
     consistency,
     first_sentence,
     lines,
+    rationale_of,
     states_answer,
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
@@ -47,7 +63,7 @@ def verify_and_edit(
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,
     prompt_file: str | None = None,
-    max_calls: Positive = 50,
+    max_calls: Positive | None = None,
 ) -> Plan[Answer]:
     """Answer by the majority, or by its rationale once it is edited.
 
@@ -55,11 +71,11 @@ def verify_and_edit(
         k: Passages of each retrieval.
         samples: Sampled rationales.
         temperature: Of the samples; all else is greedy.
-        variant: What counts as agreement.
+        variant: What counts as agreement, and which rationale of the majority is edited.
         thought_tokens: Limit of tokens of a rationale.
         step_tokens: Limit of tokens of a question to look up, of its answer, and of the last answer.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        max_calls: Calls of the model, at most; beyond them it abstains.
+        max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("verify_and_edit", prompt_file)
     prompt = wording["rationale"].prompt(question=query.text)
@@ -69,7 +85,10 @@ def verify_and_edit(
     if not _is_edited(agreed.votes, samples, variant):
         return final(agreed.answer, (), notes, agreed.rationale)
     lists, facts = [], []
-    for sentence in sentences(agreed.rationale):
+    rationale = agreed.rationale
+    if variant == "official" and len(set(agreed.replies)) > 1:
+        rationale = yield from _likeliest(prompt, agreed.replies, notes)
+    for sentence in sentences(rationale):
         prompt = wording["verify"].prompt(question=query.text, sentence=sentence)
         question = next(
             iter(lines((yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)))), ""
@@ -86,6 +105,16 @@ def verify_and_edit(
     prompt = wording["answer"].prompt(question=query.text, facts=facts)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
     return final(answer_or_line(reply), round_robin(lists), notes, " ".join(facts))
+
+
+def _likeliest(prompt: Prompt, replies: Sequence[str], notes: list[str]) -> Plan[str]:
+    """The rationale of the reply with the highest mean probability; of equal ones the first."""
+    if not (yield from has_loglikelihood()):
+        notes.append(f"{PROXY}: first rationale")
+        return rationale_of(replies[0])
+    logs = yield from together(loglikelihood(prompt, f" {reply.strip()}") for reply in replies)
+    means = [log / count_words(reply) for log, reply in zip(logs, replies, strict=True)]
+    return rationale_of(replies[means.index(max(means))])
 
 
 def _is_edited(votes: int, samples: int, variant: str) -> bool:

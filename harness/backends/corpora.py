@@ -21,6 +21,7 @@ from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.own_passages import OwnPassages, has_own_passages
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.data.products import FOLDER
+from lm_eval_rag.harness.data.sentences import split_passages
 from lm_eval_rag.harness.retrieval import Retriever, for_other_texts, make_retriever, source_of
 from lm_eval_rag.harness.rules.bank import RuleBank
 
@@ -137,9 +138,9 @@ class RetrieveBackend:
 
     def serve(self, asked: Sequence[tuple[Query, Retrieve]]) -> list[Served | CallError]:
         """The passages of each ask; queries over one corpus are searched together."""
-        by_corpus: dict[tuple[str | None, str], list[int]] = defaultdict(list)
+        by_corpus: dict[tuple[str | None, str, bool], list[int]] = defaultdict(list)
         for i, (query, ask) in enumerate(asked):
-            by_corpus[self.corpora.key(query), ask.among].append(i)
+            by_corpus[self.corpora.key(query), ask.among, ask.sentences].append(i)
         served: dict[int, Served | CallError] = {}
         for positions in by_corpus.values():
             query, ask = asked[positions[0]]
@@ -147,7 +148,7 @@ class RetrieveBackend:
             asks = [asked[i][1] for i in positions]
             replies = self._search(corpus, asks)
             hits = [hit for reply in replies if isinstance(reply, Reply) for hit in reply.value]
-            passages = iter(corpus.passages(hits))
+            passages = iter(split_passages(corpus, hits) if ask.sentences else corpus.passages(hits))
             for i, ask, reply in zip(positions, asks, replies, strict=True):
                 if isinstance(reply, Reply):
                     source = source_of(self.corpora.retriever_of(corpus), ask.text) if len(corpus) else ""

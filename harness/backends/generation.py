@@ -11,7 +11,7 @@ from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelih
 from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
-from lm_eval_rag.harness.core.prompts import Prompt
+from lm_eval_rag.harness.core.prompts import Messages, Prompt
 from lm_eval_rag.harness.core.types import Query, Step
 from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream, answered_before
 from lm_eval_rag.harness.generators.batched import stream_of
@@ -126,10 +126,13 @@ class GenerateBackend(_Streaming):
             max_tokens=self.decoding.max_tokens if ask.max_tokens is None else ask.max_tokens,
             stop=self.decoding.stop if ask.stop is None else ask.stop,
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
+            thinking=ask.thinking,
         )
 
     async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:
         request: list[object] = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
+        request += _begun_in(prompt, self.generator)
+        request += ["thinking"] if decoding.thinking else []
         if isinstance(prompt, Grounded):
             request += [list(prompt.sources.names), list(prompt.sources.texts)]
 
@@ -165,6 +168,14 @@ class GenerateBackend(_Streaming):
         return Served(texts, step)
 
 
+def _begun_in(prompt: str, generator: Generator) -> list[object]:
+    """For the journal: where the user message ends and the reply begins, if that is how the text is sent."""
+    text = prompt.prompt if isinstance(prompt, Grounded) else prompt
+    if isinstance(text, Messages) and text.begun and getattr(generator, "continues", False):
+        return [{"begun": [text.user_end, text.begun_at]}]
+    return []
+
+
 def _known(count: int | None, guess: int) -> int:
     return guess if count is None else count
 
@@ -183,7 +194,7 @@ class LoglikelihoodBackend(_Streaming):
         fitted = fit(ask.prompt, self.generator, longest, self.limit)
         if isinstance(fitted, CallError):
             return fitted
-        request = ["loglikelihood", fitted.text, ask.continuation]
+        request = ["loglikelihood", fitted.text, ask.continuation, *_begun_in(fitted.text, self.generator)]
         reply = await self.journal.call(
             Call(self.generator.fingerprint, request), lambda: stream.loglikelihood(fitted.text, ask.continuation)
         )

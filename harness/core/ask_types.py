@@ -20,11 +20,13 @@ class Retrieve:
 
     Args:
         among: A table of the method's preparation that is searched in place of the corpus; "" is the corpus.
+        sentences: Whether the passages come with their numbered sentences, which evidence is named by.
     """
 
     text: str
     k: int
     among: str = ""
+    sentences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ class Generate:
         temperature: 0 is greedy; None leaves it to the task.
         max_tokens: Per sample; None leaves it to the task (``max_gen_toks``).
         stop: Strings that end a sample; None leaves them to the task (``until``).
+        thinking: Whether what a model thinks before its answer (``<think>``) stays in the sample, as it wrote it.
     """
 
     prompt: Prompt | str
@@ -144,6 +147,7 @@ class Generate:
     temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
+    thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule, W
 T = TypeVar("T")
 
 
-def retrieve(text: str, k: int, among: str = "") -> Plan[tuple[Passage, ...]]:
-    """Ask for the ``k`` best passages for ``text``, of the corpus or of a prepared table."""
-    reply: tuple[Passage, ...] = yield Retrieve(text, k, among)
+def retrieve(text: str, k: int, among: str = "", *, sentences: bool = False) -> Plan[tuple[Passage, ...]]:
+    """Ask for the ``k`` best passages for ``text``, of the corpus or of a prepared table; options as in Retrieve."""
+    reply: tuple[Passage, ...] = yield Retrieve(text, k, among, sentences)
     return reply
 
 

@@ -49,33 +49,55 @@ class Shot:
 
 
 class Messages(str):
-    """A rendered prompt that knows where its system message ends: that many characters, then an empty line.
+    """A rendered prompt that knows its parts: system message, user message, the beginning of the reply.
 
-    It is the whole prompt for every model that takes text. A chat template gets the two messages.
+    It is the whole prompt for every model that takes text. A chat template gets the two messages, and the beginning of
+    the reply stands after what it makes of them, where the model goes on. An empty line follows a system message.
     """
 
-    __slots__ = ("system_length",)
-    system_length: int
+    __slots__ = ("begun_at", "system_end", "user_end")
+    system_end: int
+    user_end: int
+    begun_at: int
 
-    def __new__(cls, system: str, user: str) -> Messages:
-        """The prompt of a system message and a user message."""
-        text = super().__new__(cls, f"{system}\n\n{user}")
-        text.system_length = len(system)
+    def __new__(cls, system: str, user: str, begun: str = "", gap: str = "") -> Messages:
+        """The prompt of its parts; "" for one that it lacks.
+
+        Args:
+            gap: What stands before the reply in the whole text, and is part of no message.
+        """
+        before = f"{system}\n\n{user}" if system else user
+        text = super().__new__(cls, f"{before}{gap}{begun}")
+        text.system_end, text.user_end, text.begun_at = len(system), len(before), len(before) + len(gap)
         return text
 
-    def __reduce__(self) -> tuple[type[Messages], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[Messages], tuple[str, str, str, str]]:
         """For copies and other processes."""
-        return type(self), (self.system, self.user)
+        return type(self), (self.system, self.user, self.begun, self[self.user_end : self.begun_at])
 
     @property
     def system(self) -> str:
         """The system message."""
-        return self[: self.system_length]
+        return self[: self.system_end]
 
     @property
     def user(self) -> str:
         """The user message."""
-        return self[self.system_length + 2 :]
+        return self[self._user_begin : self.user_end]
+
+    @property
+    def begun(self) -> str:
+        """The beginning of the reply."""
+        return self[self.begun_at :]
+
+    @property
+    def user_and_begun(self) -> str:
+        """All but the system message, for a model that cannot go on in a reply."""
+        return self[self._user_begin :]
+
+    @property
+    def _user_begin(self) -> int:
+        return self.system_end + 2 if self.system_end else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +106,11 @@ class Prompt:
 
     Args:
         order: ``best_first`` or ``best_last``: where the best passage stands in the text.
-        reasoning: What the model has said so far, for methods that retrieve between steps of reasoning (IRCoT,
-            arXiv:2212.10509). It stands after the answer's cue, where the model goes on; it is never dropped.
+        reasoning: What was said and read so far, told to the model: it stands trimmed after the answer's cue, in the
+            user message of a chat; it is never dropped.
+        begun: What the model has said so far of a reply in which it goes on, for methods that retrieve between steps
+            of reasoning (IRCoT, arXiv:2212.10509). It stands as it is, after a space where the text before it does not
+            end in white space; in a chat it begins the model's turn (:class:`Messages`). It is never dropped.
         reminder: Stands between the query and the answer's cue, for example the most important rules once more.
         apart: Whether instruction and examples are a system message, and all else the user message.
     """
@@ -97,11 +122,15 @@ class Prompt:
     shots: tuple[Shot, ...] = ()
     order: str = "best_first"
     reasoning: str = ""
+    begun: str = ""
     reminder: str = ""
     apart: bool = False
 
     def render(self, keep: int | None = None) -> str:
-        """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot."""
+        """The whole prompt as text, with only the ``keep`` best passages of the query and of each shot.
+
+        It is a :class:`Messages` where its parts are apart or a reply is begun.
+        """
         parts: tuple[Prompt | Shot, ...] = (self, *self.shots)
         head = self.template.instruction if any(part.passages for part in parts) else self.template.instruction_closed
         if any(part.rules for part in parts):
@@ -111,7 +140,11 @@ class Prompt:
         ]
         begun = f" {self.reasoning.strip()}" if self.reasoning.strip() else ""
         block = self._block(self.query, self.passages[:keep], self.rules, self.reminder) + begun
-        return Messages("\n".join([head, *worked]).rstrip(), block) if self.apart else "\n".join([head, *worked, block])
+        gap = "" if not self.begun or block[-1:].isspace() else " "
+        if self.apart:
+            return Messages("\n".join([head, *worked]).rstrip(), block, self.begun, gap)
+        text = "\n".join([*([head] if head else []), *worked, block])
+        return Messages("", text, self.begun, gap) if self.begun else text
 
     def _block(self, query: str, passages: tuple[Passage, ...], rules: tuple[Rule, ...], reminder: str = "") -> str:
         shown = passages if self.order == "best_first" else passages[::-1]

@@ -50,6 +50,9 @@ class Passage:
         source: Where it comes from (corpus id, page URL), or "".
         fact: (subject, relation, object) when the document states one fact, else None.
         metadata: Further fields of the document, as JSON values by name; they are not searched and not in prompts.
+        sentences: The text in the sentences that evidence is named by, without the title; some may be blank. () if they
+            were not asked for (``retrieve(text, k, sentences=True)``), or if the corpus has none; then the passage is
+            one piece of evidence, with the index 0. Built corpora have them; a corpus in memory keeps none.
     """
 
     id: str
@@ -59,6 +62,7 @@ class Passage:
     source: str = ""
     fact: tuple[str, str, str] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

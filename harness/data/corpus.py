@@ -69,6 +69,7 @@ class Corpus:
         self._examples = None if examples is None else tuple(examples)
         self.questions = folder  # the folder of its worked examples and of F_R
         self.forms: Mapping[str, str] = {}  # how questions about a relation are worded, where that is known
+        self.whole: tuple[Corpus, Sequence[int]] | None = None  # what it is a part of, and its rows there
 
     @classmethod
     def of(
@@ -197,7 +198,9 @@ class Corpus:
         sources = [self._sources[row] for row in rows] if self._sources else [self.id] * len(rows)
         metadata = [self._metadata[row] for row in rows] if self._metadata else ()
         fingerprint = hashlib.sha256(json.dumps([self.fingerprint, list(rows)]).encode()).hexdigest()[:16]
-        return Corpus(table, id=id, fingerprint=fingerprint, sources=sources, metadata=metadata, empty=True)
+        part = Corpus(table, id=id, fingerprint=fingerprint, sources=sources, metadata=metadata, empty=True)
+        part.whole = self, rows
+        return part
 
     def worded(self, id: str, forms: Mapping[str, str], questions: Path) -> Corpus:
         """The same documents and rules with other wordings of the questions; indexes are shared.

@@ -15,6 +15,7 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.types import Rule
+from lm_eval_rag.harness.data.folders import build_waiting
 from lm_eval_rag.harness.data.tables import column_names, damaged, read_parquet
 
 DOCUMENTS, RULES, EXAMPLES, META = "corpus.parquet", "rules.parquet", "generator_train.parquet", "meta.json"
@@ -54,11 +55,13 @@ def is_corpus(folder: Path) -> bool:
 
 
 def built_folder(corpus_id: str) -> Path:
-    """The folder of a built corpus in the cache.
+    """The folder of a corpus in the cache; one that waits to be built is built now.
 
     Raises:
-        UserError: There is none.
+        UserError: There is none, or it cannot be built.
     """
+    if not is_corpus(cache_dir() / corpus_id):
+        build_waiting(corpus_id)
     if not is_corpus(cache_dir() / corpus_id):
         task = corpus_id.split("/")[0]
         raise UserError(

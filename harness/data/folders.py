@@ -18,6 +18,7 @@ from lm_eval_rag.harness.common.progress import Meter, written
 
 META, CARD = "meta.json", "README.md"
 Write = Callable[[Path], Mapping[str, Any]]  # fills an empty folder; returns meta.json without its hash and files
+_WAITING: dict[str, Callable[[], object]] = {}  # id of a folder -> what builds it
 
 
 def content_hash(inputs: Any) -> str:
@@ -43,6 +44,22 @@ def content_folder(name: str, inputs: Any, write: Write) -> str:
     else:
         write_folder(folder, hash, write)
     return f"{name}/{hash}"
+
+
+def build_when_opened(id: str, build: Callable[[], object]) -> None:
+    """Let a folder wait until this process opens it: :func:`build_waiting` then builds it."""
+    _WAITING[id] = build
+
+
+def build_waiting(id: str) -> None:
+    """Build a folder that waits for it; nothing for any other.
+
+    Raises:
+        UserError: It cannot be built; it waits on.
+    """
+    if id in _WAITING:
+        _WAITING[id]()
+        _WAITING.pop(id, None)
 
 
 def write_folder(folder: Path, hash: str, write: Write) -> None:

@@ -189,3 +189,22 @@ def read_meta(id: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise damaged(path, error) from None
     return meta if isinstance(meta, dict) else {}
+
+
+def labelled_questions(page_set: str, label: str, split: int) -> list[tuple[str, str]]:
+    """(question, label) of the labelled questions of one part of a page set's store, in its order; no pages are read.
+
+    Args:
+        page_set: ``<task>/<hash>``.
+        label: A column of ``questions.parquet``, such as ``domain``.
+        split: 0 for the validation part, 1 for the public test.
+
+    Raises:
+        UserError: There is no such page set, or its table of questions lacks the column or is damaged.
+    """
+    store = read_meta(page_set).get("pages")
+    if not store:
+        raise UserError(f"{page_set} holds no questions with pages.")
+    table = read_parquet(cache_dir() / str(store) / "questions.parquet", ("query", label, "split"))
+    columns = (table.column(name).to_pylist() for name in ("query", label, "split"))
+    return [(query, given) for query, given, part in zip(*columns, strict=True) if given and part == split]

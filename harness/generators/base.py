@@ -19,11 +19,13 @@ class Decoding:
         max_tokens: The most tokens of a continuation, 1 or more, whatever the checkpoint's own files say.
         stop: Strings that end it (they are not part of it).
         temperature: 0 is greedy: the same text in any batch. Above it, sample n of a prompt is drawn by seed and n.
+        thinking: Whether what a model thinks (``<think>``) stays in the text, as it wrote it.
     """
 
     max_tokens: int = 32
     stop: tuple[str, ...] = ("\n",)
     temperature: float = 0.0
+    thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Completion:
     """A continuation, and how it ended.
 
     Args:
-        text: Without the stop string and without the model's thinking.
+        text: Without the stop string, and without the model's thinking unless the decoding keeps it.
         finish: ``stop``, ``length`` (truncated at max_tokens), ``content_filter``, or "" where the model does not say.
         thinking: What a reasoning model wrote before its answer, apart from it.
         prompt_tokens: As the model counted them; None where it does not say.
@@ -94,7 +96,7 @@ class Generator(Protocol):
 
     Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
     ready; ``streams`` is true where each ask goes out at once; ``gives_loglikelihood`` is false where ``loglikelihood``
-    cannot be served.
+    cannot be served; ``continues`` is true where a reply that a prompt begins stands in the model's turn of a chat.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.

@@ -6,8 +6,10 @@ template. What was tuned here on raw prompts stays raw, and so do APIs that take
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.spec import ModelSpec
 
+log = logging.getLogger(__name__)
 PARAGRAPH = "\n\n"
 TEMPLATES = ("chat_template.jinja", "chat_template.json")  # files of their own; older checkpoints have a key
 CONFIG = "tokenizer_config.json"
@@ -80,7 +83,9 @@ def as_text(prompt: str, system: str | None) -> str:
 def as_chat(lm: Any, spec: ModelSpec, prompt: str, system: str | None) -> Any:
     """The prompt as one user message, after a system message if there is one, through the model's chat template.
 
-    A prompt of two messages (:class:`.Messages`) gives both; a system instruction of the run stands before its own.
+    A prompt of two messages (:class:`.Messages`) gives both; a system instruction of the run stands before its own. The
+    beginning of its reply stands as it is after the rendered messages, whose end opens the model's turn. A chat API
+    cannot be asked to go on in its turn: it gets that beginning at the end of the user message.
 
     Args:
         lm: The lm_eval model of ``spec``.
@@ -91,16 +96,33 @@ def as_chat(lm: Any, spec: ModelSpec, prompt: str, system: str | None) -> Any:
     Raises:
         UserError: There is no chat template.
     """
+    reply = ""
     if isinstance(prompt, Messages):
-        system, prompt = as_text(prompt.system, system), prompt.user
+        system = as_text(prompt.system, system) if prompt.system else system
+        if prompt.begun and spec.is_chat_api:
+            warn_of_replies(spec.name)
+        reply, prompt = ("", prompt.user_and_begun) if spec.is_chat_api else (prompt.begun, prompt.user)
     messages = [{"role": "system", "content": system}] if system else []
     try:
         sent = lm.apply_chat_template([*messages, {"role": "user", "content": prompt}])
-        if isinstance(sent, str) or spec.is_chat_api:
+        if spec.is_chat_api:
             return sent
+        if isinstance(sent, str):
+            return sent + reply
         raise ValueError("gen_tokenizer= names no tokenizer")
     except (ValueError, NotImplementedError, AttributeError) as error:
         raise UserError(
             f"generator={spec.name} has no chat template ({error}). Leave out chat=True, and run without "
             "--apply_chat_template."
         ) from None
+
+
+@cache
+def warn_of_replies(name: str) -> None:
+    """Say once of a generator that it does not go on in a reply that is begun."""
+    log.warning(
+        "generator=%s takes messages and cannot go on in a reply: what the model has said so far stands at the end of "
+        "the user message. A local model goes on in its reply, and so does generator=local-completions with "
+        "gen_tokenizer= and chat=True.",
+        name,
+    )

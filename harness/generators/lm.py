@@ -17,21 +17,26 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.common.extras import version
 from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.core.loop import run_async
+from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
 from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
 from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
-from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain, stop_ids
+from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain
+from lm_eval_rag.harness.generators.memory import BUILT
 from lm_eval_rag.harness.generators.on_ray import OnRay
-from lm_eval_rag.harness.generators.replies import split_thinking
+from lm_eval_rag.harness.generators.replies import local_completion
+from lm_eval_rag.harness.generators.request_options import request_options
 from lm_eval_rag.harness.generators.server import Server, with_ids
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.generators.stepped import Stepped
+from lm_eval_rag.harness.generators.turn_end import turn_end
 
 log = logging.getLogger(__name__)
 OWN_RULES = "own rules"  # in the fingerprint of hf models: until then generation_config.json and torch's seed had a say
+TURN_ENDS = "turn ends"  # of vLLM's chats: until then a reply went on where the checkpoint did not name the turn's end
 TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"  # transformers' key of a warning that is given once
 
 
@@ -62,6 +67,7 @@ class LMGenerator:
         tokenizer = vars(model).get("tokenizer")  # lm_eval's dummy downloads one when it is asked
         warned = getattr(tokenizer, "deprecation_warnings", {})
         warned[TOO_LONG] = True  # a long prompt is counted so that it is never sent
+        BUILT.add(self)
         return model
 
     def load(self) -> None:
@@ -110,9 +116,14 @@ class LMGenerator:
         self.asked_chat = asked
 
     @property
+    def continues(self) -> bool:
+        """Whether it goes on in a reply that a prompt begins: in a chat whose template is applied here."""
+        return self.chat and not self.spec.is_chat_api
+
+    @property
     def fingerprint(self) -> str:
         """Name, arguments, content of a local folder, chat or not, seed, system instruction, the library's version."""
-        rules = [OWN_RULES] if self.spec.is_hf else []
+        rules = [OWN_RULES] if self.spec.is_hf else [TURN_ENDS] if self.spec.is_vllm and self.chat else []
         return digest([self.spec.identity, self.chat, self.seed, self.system, version("lm_eval"), *rules])
 
     @property
@@ -220,6 +231,9 @@ class LMGenerator:
 
     def count_tokens(self, text: str) -> int | None:
         """Tokens by the model's tokenizer, without its chat template; None where there is none (chat APIs, dummy)."""
+        if isinstance(text, Messages) and text.begun and self.continues:  # its parts stand apart when they are sent
+            whole = self.count_tokens(self.wrap(text))
+            return None if whole is None else whole - self._around
         if not self.is_api:
             return len(self.lm.tok_encode(text)) if hasattr(self.lm, "tok_encode") else None
         from lm_eval.models.api_models import TemplateAPI
@@ -242,18 +256,18 @@ class LMGenerator:
 
     def options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
         """lm_eval's options for one request to a server or an engine."""
-        options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
-        if decoding.temperature > 0:
-            options |= {"do_sample": True, "temperature": decoding.temperature}
-            if self.is_api or self.spec.is_vllm:  # no other is known to take one
-                options["seed"] = self.seed + sample
-        elif not self.is_api:
-            options["do_sample"] = False  # said nothing, lm_eval's vllm samples at temperature 1
-        if self.spec.is_vllm and not self.lm.think_end_token:  # lm_eval's shows special tokens, its hf does not
-            options |= {"skip_special_tokens": True, "stop_token_ids": stop_ids(self.lm.tokenizer, decoding.stop)}
-        if not decoding.stop and self.spec.is_chat_api and not self.spec.name.startswith("anthropic"):
-            options["stop"] = None  # servers refuse the empty list that lm_eval would send
-        return options
+        seed, ends = self.seed + sample, self._turn_ends
+        return request_options(self.spec, self.lm, decoding, seed, is_api=self.is_api, turn_ends=ends)
+
+    @property
+    def _turn_ends(self) -> Sequence[int]:
+        """The token that ends a turn, where prompts are chats and the model is here; a server knows its own."""
+        return self._template_end if self.chat and (self.spec.is_hf or self.spec.is_vllm) else ()
+
+    @cached_property
+    def _template_end(self) -> tuple[int, ...]:
+        end = turn_end(self.lm.tokenizer, getattr(self.lm, "hf_chat_template", None))
+        return () if end is None else (end,)
 
     @property
     def _around(self) -> int:
@@ -273,11 +287,10 @@ class LMGenerator:
         completions: dict[int, Completion] = {}
         for positions in batches(self.lm, texts):
             seeds = [self.seed + samples[i] for i in positions]
-            written = continue_batch(
-                self.lm, [texts[i] for i in positions], decoding, seeds, [sources[i] for i in positions]
-            )
+            prompts, allowed = [texts[i] for i in positions], [sources[i] for i in positions]
+            written = continue_batch(self.lm, prompts, decoding, seeds, allowed, self._turn_ends)
             completions |= {
-                i: _completion(one.text, "stop" if one.finished else "length", one.tokens)
+                i: local_completion(one.text, decoding, "stop" if one.finished else "length", one.tokens)
                 for i, one in zip(positions, written, strict=True)
             }
         return [completions[i] for i in range(len(texts))]
@@ -286,9 +299,4 @@ class LMGenerator:
         """What another local engine writes."""
         requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
         written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
-        return [_completion(cut(text, decoding.stop)) for text in written]
-
-
-def _completion(text: str, finish: str = "", tokens: int | None = None) -> Completion:
-    thinking, answer = split_thinking(text)
-    return Completion(answer, finish, thinking, completion_tokens=tokens)
+        return [local_completion(cut(text, decoding.stop), decoding) for text in written]

@@ -18,6 +18,7 @@ from lm_eval_rag.harness.core.journal import digest
 from lm_eval_rag.harness.generators.base import Decoding, cut
 from lm_eval_rag.harness.generators.cpu_steps import quicken
 from lm_eval_rag.harness.generators.extractive import Sources, Spans, extracting, spans_of
+from lm_eval_rag.harness.generators.turn_end import stop_ids
 
 # What stays of a checkpoint's generation_config.json; all else is about limits and sampling.
 TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
@@ -61,6 +62,7 @@ def continue_batch(
     decoding: Decoding,
     seeds: Sequence[int],
     sources: Sequence[Sources | None] | None = None,
+    turn_ends: Sequence[int] = (),
 ) -> list[Continuation]:
     """One continuation a prompt, in order.
 
@@ -68,12 +70,13 @@ def continue_batch(
         lm: lm_eval's ``hf``.
         seeds: One a prompt; with the prompt's text it decides what is drawn where the temperature is above 0.
         sources: One a prompt: what its continuation may be; None restricts nothing.
+        turn_ends: Ids of tokens that end a reply beside the checkpoint's own (:mod:`.turn_end`).
     """
     import torch
 
     quicken(lm.model)
     ids, mask = _padded(lm, prompts, decoding.max_tokens)
-    ends = _end_ids(lm, decoding.stop)
+    ends = _end_ids(lm, decoding.stop, turn_ends)
     start = ids.shape[1] if lm.backend == "causal" else 1  # an encoder-decoder writes after its start token
     rows = _spans(lm, prompts, decoding, sources or [None] * len(prompts))
     processors = [extracting(rows, start, ends)] if any(row is not None for row in rows) else []
@@ -133,19 +136,12 @@ def _padded(lm: Any, prompts: Sequence[str], max_tokens: int) -> tuple[Any, Any]
     return ids.to(lm.device), mask.to(lm.device)
 
 
-def _end_ids(lm: Any, stops: Sequence[str]) -> list[int]:
-    """The checkpoint's end tokens, the tokenizer's, and stop strings that are tokens of their own."""
+def _end_ids(lm: Any, stops: Sequence[str], turn_ends: Sequence[int]) -> list[int]:
+    """The checkpoint's end tokens, the tokenizer's, the turn's, and stop strings that are tokens of their own."""
     named = getattr(getattr(lm.model, "generation_config", None), "eos_token_id", None)
     found = named if isinstance(named, list) else [named]
-    found = [*found, lm.eot_token_id, *stop_ids(lm.tokenizer, stops)]
+    found = [*found, lm.eot_token_id, *turn_ends, *stop_ids(lm.tokenizer, stops)]
     return list(dict.fromkeys(int(id_) for id_ in found if id_ is not None))
-
-
-def stop_ids(tokenizer: Any, stops: Sequence[str]) -> list[int]:
-    """Ids of the stop strings that are special tokens, which no decoded text shows."""
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    special = {str(token): int(id_) for id_, token in added.items() if token.special}
-    return [special[stop] for stop in stops if stop in special]
 
 
 def _read(lm: Any, row: Sequence[int], decoding: Decoding, ends: Sequence[int]) -> Continuation:

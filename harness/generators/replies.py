@@ -1,12 +1,12 @@
-"""Reading a server's reply: the text, how it ended, what the model thought before, and the tokens it counted."""
+"""Reading a reply: the text, how it ended, what the model thought before, and the tokens that a server counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.generators.base import Completion, cut
+from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
 
 THOUGHT_END = "</think>"
 THOUGHT_START = "<think>"
@@ -22,13 +22,13 @@ FINISHES = {  # as servers name it -> as recorded
 SHOWN = 200  # characters of a reply that a message repeats
 
 
-def completion_of(lm: Any, reply: Any, stops: Sequence[str], seconds: float) -> Completion:
+def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float) -> Completion:
     """The completion in a reply to a generation request.
 
     Args:
         lm: The lm_eval model that made the request; it reads forms of reply that are not OpenAI's.
         reply: The JSON of the reply.
-        stops: Strings at which the text is cut: some servers do not know ``stop``, chat APIs take four at most.
+        decoding: Its stop strings cut the text: some servers do not know ``stop``, chat APIs take four at most.
 
     Raises:
         CallError: There is no text, and no reason for that.
@@ -44,15 +44,22 @@ def completion_of(lm: Any, reply: Any, stops: Sequence[str], seconds: float) -> 
         usage = reply.get("usage") or {}
     except (KeyError, IndexError, TypeError, AttributeError):
         raise CallError(f"the reply holds no text: {str(reply)[:SHOWN]}") from None
-    thoughts, text = split_thinking(text or "", getattr(lm, "think_end_token", None) or THOUGHT_END)
+    end = getattr(lm, "think_end_token", None) or THOUGHT_END
+    thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end)
     return Completion(
-        storable(cut(text, stops)),
+        storable(cut(text, decoding.stop)),
         finish,
         storable(str(thinking) or thoughts),
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
         seconds,
     )
+
+
+def local_completion(text: str, decoding: Decoding, finish: str = "", tokens: int | None = None) -> Completion:
+    """The completion of a text that a local model wrote, ``tokens`` long."""
+    thinking, answer = ("", text) if decoding.thinking else split_thinking(text)
+    return Completion(answer, finish, thinking, completion_tokens=tokens)
 
 
 def _is_openais(lm: Any) -> bool:

@@ -85,7 +85,7 @@ class Server:
 
         async def once() -> Completion:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
-            return completion_of(self.lm, reply, options["until"], seconds)
+            return completion_of(self.lm, reply, decoding, seconds)
 
         return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
 

@@ -78,7 +78,8 @@ class Stepped:
         ids = self._lm.tok_encode(self._wrap(prompt))[-max(1, self._lm.max_length - max_tokens) :]
         output = await self._ask(ids, SamplingParams(max_tokens=max_tokens, stop=stops, **kwargs))
         written = output.outputs[0]
-        thinking, text = split_thinking(written.text, think or THOUGHT_END)
+        whole = written.text
+        thinking, text = ("", whole) if decoding.thinking else split_thinking(whole, think or THOUGHT_END)
         return Completion(
             cut(text, decoding.stop),
             FINISHES.get(str(written.finish_reason), ""),

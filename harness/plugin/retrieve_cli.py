@@ -105,13 +105,15 @@ def _parser() -> argparse.ArgumentParser:
 def retriever_options(text: str) -> dict[str, Any]:
     """The options of a retriever by ``NAME=VALUE,NAME=VALUE``, with or without the prefix ``retriever_``.
 
+    They are read as ``--model_args`` of ``lm_eval run``, which keeps the space at the end of ``query_prefix=query: ``.
+
     Raises:
         UserError: The text is of another form.
     """
-    from lm_eval.utils import simple_parse_args_string
+    from lm_eval._cli.utils import key_val_to_dict
 
     try:
-        options: dict[str, Any] = simple_parse_args_string(text)
+        options = key_val_to_dict(text)
     except ValueError as error:
         raise UserError(f"--retriever-args {text!r} cannot be read ({error}). Write NAME=VALUE,NAME=VALUE.") from None
     return {name.removeprefix("retriever_"): value for name, value in options.items()}

@@ -30,6 +30,7 @@ from lm_eval_rag.harness.scoring.judge.choose import OFF, judges_of, rationale_j
 from lm_eval_rag.harness.scoring.judge.grounding import groundings, rationale_item
 from lm_eval_rag.harness.scoring.judge.labels import read_labels
 from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
+from lm_eval_rag.harness.scoring.judge.preflight import preflight
 from lm_eval_rag.harness.scoring.truncate import WHOLE, Cut
 from lm_eval_rag.harness.scoring.verdict import VERDICT, Verdict
 
@@ -147,6 +148,12 @@ class RagTask(ConfigurableTask):  # type: ignore[misc]
         if self.config.num_fewshot:
             doc["num_fewshot"] = self.config.num_fewshot
         return super().construct_requests(doc, ctx, **kwargs)
+
+    def build_all_requests(self, **kwargs: Any) -> None:
+        """As lm_eval's; a judge that is a model is asked one easy item before, so that a failing one costs nothing."""
+        if "bypass" not in self._metric_fn_list:
+            preflight(self._judges)
+        super().build_all_requests(**kwargs)
 
     def apply_filters(self) -> Any:
         """As lm_eval's, and then all answers are judged, in one go."""

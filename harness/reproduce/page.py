@@ -134,7 +134,8 @@ def make_page(
         verdict = None
         if table.verdicts:
             ran = any((row.name, task) in results for row in rows for task in row.tasks)
-            verdict = row_verdict(compared_of(cells), run=ran, differs=rows[0].differs, limit=limit)
+            numbers = compared_of(cells, rows[0].published_questions)
+            verdict = row_verdict(numbers, run=ran, differs=rows[0].differs, limit=limit, margin=table.margin)
         return Line(name, rows[0].label, status, cells, tuple(_commands(all_jobs, table)), seconds, verdict)
 
     return Page(

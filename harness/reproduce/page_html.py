@@ -11,12 +11,12 @@ from lm_eval_rag.harness.report.mistakes import CLASSES, Counts
 from lm_eval_rag.harness.reproduce.claims import BASELINE, FAILS, HOLDS, UNCLEAR, Comparison, Tested
 from lm_eval_rag.harness.reproduce.page import Cell, Line, Page
 from lm_eval_rag.harness.reproduce.page_text import (
-    VERDICTS_HOW,
     compared_text,
     doubts,
     figure_table,
     how,
     signed,
+    verdicts_how,
     warnings,
 )
 from lm_eval_rag.harness.reproduce.verdicts import CANNOT_TELL, DOES_NOT, NOT_RUN, REPRODUCES
@@ -53,7 +53,7 @@ def render_html(page: Page, figures: Sequence[str] = (), no_figures: str = "") -
         mistakes=list(_mistakes(page)),
         how=how(page),
         compared_text=compared_text,
-        verdicts_how=VERDICTS_HOW,
+        verdicts_how=verdicts_how(page),
         mean_of=cell,
         p_value=p_value,
         signed=signed,

@@ -13,7 +13,7 @@ from lm_eval_rag.harness.report.table import printable, table
 from lm_eval_rag.harness.reproduce.claims import FAILS, HOLDS, UNCLEAR, Comparison
 from lm_eval_rag.harness.reproduce.figure_data import FigureData
 from lm_eval_rag.harness.reproduce.page import PARTLY_RUN, PUBLISHED_ONLY, RUN, Cell, Line, Page
-from lm_eval_rag.harness.reproduce.verdicts import WIDEST, Compared
+from lm_eval_rag.harness.reproduce.verdicts import WIDEST, Compared, RowVerdict, points
 
 HOW = (
     f"Scores are means over questions, in percent, with a 95 % bootstrap interval over questions ({DRAWS:,} draws). "
@@ -100,27 +100,38 @@ def signed(one: Comparison, metric: str) -> str:
     return f"{'+' if difference.mean > 0 else ''}{cell(difference, metric)}"
 
 
-VERDICTS_HOW = (
-    "reproduces: every published number of the row lies in our 95 % interval. does not: one lies outside. cannot tell: "
-    f"there is none in this setting, or an interval is wider than {WIDEST:.0f} points. not run: see the command below."
-)
+def verdicts_how(page: Page) -> str:
+    """How to read the verdicts of a page."""
+    return (
+        "reproduces: no published number of the row differs from ours by more than chance explains; this does not show "
+        "that they are equal. does not: one differs by more. cannot tell: there is none in this setting, or our 95 % "
+        f"interval of a number is wider than {points(WIDEST)}. not run: see the command below. Beside the verdict: how "
+        f"many numbers agree so, and how many are at most {points(page.table.margin)} apart. All numbers of a row are "
+        "tested together (Hochberg, 5 % for the row). The sampling error of the published run is counted, as if "
+        "independent of ours, where its number of questions is known."
+    )
 
 
 def _verdicts(page: Page) -> str:
     rows = [
-        [line.label, line.verdict.verdict, line.verdict.why or "; ".join(map(compared_text, line.verdict.compared))]
-        for line in page.lines
-        if line.verdict is not None
+        [line.label, line.verdict.verdict, _reason(line.verdict)] for line in page.lines if line.verdict is not None
     ]
     if not rows:
         return ""
-    return "Verdicts\n--------\n\n" + table(["", "verdict", ""], rows, left=(0, 1, 2)) + "\n" + _wrapped(VERDICTS_HOW)
+    shown = table(["", "verdict", ""], rows, left=(0, 1, 2))
+    return f"Verdicts\n--------\n\n{shown}\n{_wrapped(verdicts_how(page))}"
+
+
+def _reason(verdict: RowVerdict) -> str:
+    if verdict.why or not verdict.compared:
+        return verdict.why
+    return f"{verdict.agreement}: {'; '.join(map(compared_text, verdict.compared))}"
 
 
 def compared_text(one: Compared) -> str:
-    """``rag_nq squad_em 35.0 [32.1, 38.0], paper 35.1: reproduces``."""
-    ours = f"{one.ours:.1f} [{one.low:.1f}, {one.high:.1f}]"
-    return f"{one.task} {one.metric} {ours}, paper {one.paper:.1f}: {one.verdict}"
+    """``rag_nq squad_em 35.0, paper 38.9 (up to 4.2 apart by chance): reproduces``."""
+    chance = f"up to {one.reach:.1f} apart by chance"
+    return f"{one.task} {one.metric} {one.ours:.1f}, paper {one.paper:.1f} ({chance}): {one.verdict}"
 
 
 def _metric(page: Page, metric: str) -> str:

@@ -8,7 +8,7 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,8 +26,9 @@ from lm_eval_rag.harness.reproduce.figure_files import write_figures
 from lm_eval_rag.harness.reproduce.page import Page, make_page
 from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
+from lm_eval_rag.harness.reproduce.printed_commands import plan
 from lm_eval_rag.harness.reproduce.row_results import Reader
-from lm_eval_rag.harness.reproduce.running import Job, Runner, jobs, sampling_command
+from lm_eval_rag.harness.reproduce.running import Job, Runner, jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
 from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, jobs_of_share, merge, write_note
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
@@ -72,7 +73,7 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         return _end(table, numbers, runner, failed, clustered=not options.unclustered)
     own = jobs_of_share(every, share) if share else every
     if options.dry_run:
-        sys.stdout.write("\n".join(plan(own, runner, options)) + "\n")
+        sys.stdout.write("\n".join(plan(table, own, runner, _words(options), options.only)) + "\n")
         return 0
     output_folder(out)
     if options.write_samples:
@@ -219,27 +220,6 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
 
 def _fits(row: Row, pattern: str) -> bool:
     return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
-
-
-def plan(own: Sequence[Job], runner: Runner, options: argparse.Namespace) -> Iterable[str]:
-    """The command of all rows, as a comment; then those of each, every line once.
-
-    A checkpoint that several rows read is trained where it is first needed.
-    """
-    printed: set[str] = set()
-    yield "# this command trains and runs all that is listed here, and writes the page"
-    yield f"#   {shlex.join(_words(options))}"
-    yield "# the single lines below do not fill the page; run it after them, in the same folder: it takes over"
-    yield "# finished trainings from checkpoints/, and the calls of their evaluations from the journal"
-    if any(job.sample for job in own):
-        yield "# the questions that are sampled"
-        yield sampling_command(options.table, runner.out, options.only)
-    for job in own:
-        needs = job.row.needs
-        state = "finished" if runner.finished(job) else f"needs {needs}" if needs else "to run"
-        yield f"# {job.row.name}: {state}"
-        yield from (line for line in job.commands(runner.out) if line not in printed)
-        printed.update(job.commands(runner.out))
 
 
 def _words(options: argparse.Namespace) -> list[str]:

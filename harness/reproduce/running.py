@@ -21,6 +21,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.paths import output_folder
 from lm_eval_rag.harness.core.journal import digest
+from lm_eval_rag.harness.generators.memory import release_all
 from lm_eval_rag.harness.plugin.saved_run import save_run
 from lm_eval_rag.harness.reproduce.sharing import CALLS, shared_calls
 from lm_eval_rag.harness.reproduce.table_spec import Row, TrainingStep
@@ -166,8 +167,11 @@ class Runner:
                 return False
         shutil.rmtree(folder, ignore_errors=True)
         began = time.perf_counter()
-        with shared_calls(model.setup, self.out / CALLS) if self.share_calls else nullcontext():
-            self._evaluate(job, model, options, folder)
+        try:
+            with shared_calls(model.setup, self.out / CALLS) if self.share_calls else nullcontext():
+                self._evaluate(job, model, options, folder)
+        finally:
+            release_all()  # the next row's models need the same GPU
         done = {**made_from, "seconds": round(time.perf_counter() - began, 1), "counts": dict(model.counts)}
         beside = folder / f".{DONE}"
         beside.write_text(json.dumps(done, indent=1), encoding="utf-8")

@@ -32,9 +32,12 @@ DEFAULTS = (
     "gen_kwargs",
     "first",
     "include_path",
+    "published_questions",
 )  # keys at the top of a file that are defaults of every row
 PARTS = ("row", "train", "claim", "plot")
-TOP_KEYS = ("title", "source", "notes", "metrics", "subset", "share_calls", "verdicts", *DEFAULTS, *PARTS)
+TOP_KEYS = (
+    "title", "source", "notes", "running", "metrics", "subset", "share_calls", "verdicts", "margin", *DEFAULTS, *PARTS
+)  # fmt: skip
 ROW_KEYS = ("each", *(one.name for one in fields(Row) if one.name not in ("line", "steps", "variables")))
 CLAIM_KEYS = ("each", *(one.name for one in fields(Claim)))
 PLOT_KEYS = tuple(one.name for one in fields(Plot))
@@ -77,6 +80,7 @@ def _table(path: Path, data: dict[str, Any]) -> Table:
     given = {"name": path.stem, "title": path.stem, "metrics": list(HEADLINE), **data, **parts}
     table = _build(Table, given, path.name)
     _check_names(table)
+    _check_numbers(table)
     return table
 
 
@@ -98,7 +102,7 @@ def _rows(values: Values, steps: Mapping[str, Values]) -> Iterable[Row]:
     _check_keys(f"key of row {values.get('name')!r}", values, ROW_KEYS)
     if not values.get("name"):
         raise UserError("A row has no name. Give each row a unique name.")
-    for key in ("arguments", "metadata", "gen_kwargs", "sample", "corpora", "published"):
+    for key in ("arguments", "metadata", "gen_kwargs", "sample", "corpora", "published", "published_questions"):
         _check_kind(f"{key} of row {values['name']!r}", values.get(key, {}), Mapping, f"{key} = {{ NAME = VALUE }}")
     texts = {key: value for key, value in values.items() if key not in ("arguments", "each")}
     for variables in _combinations(values):
@@ -185,3 +189,15 @@ def _check_names(table: Table) -> None:
             raise unknown("kind of plot", plot.kind, KINDS_OF_PLOT)
         if plot.baseline and plot.baseline not in lines:
             raise unknown(f"row in the plot {plot.title!r}:", plot.baseline, lines)
+
+
+def _check_numbers(table: Table) -> None:
+    if not table.margin >= 0:
+        raise UserError(f"margin = {table.margin} is not allowed. Give a number of points, 0 or more.")
+    for row in table.rows:
+        for task, number in row.published_questions.items():
+            if number < 1:
+                raise UserError(
+                    f"row {row.name!r}: published_questions of {task} = {number} is not allowed. Give the number of "
+                    "questions of the published run, 1 or more, or leave the task out."
+                )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.reproduce.verdicts import MARGIN
 
 KINDS_OF_TRAINING = ("retriever", "generator")
 MEAN, BEST = OF = ("mean", "best")  # what several lines ``worse`` are to a claim
@@ -53,6 +54,7 @@ class Row:
         before: Commands to run before it, such as a download; they are printed with its command, and not run.
         published: What identifies its numbers in the paper: ``method``, and ``retriever``, ``generator``, ``note``;
             ``table`` and ``task`` where they are not those of the page and the run.
+        published_questions: Task -> number of questions of the published run, where it is known.
         series: Name of the curve that it is a point of, or "".
         x: Its place on the curve.
         bank: The part of the rule bank that it was trained on, such as ``2/4``, or "".
@@ -78,6 +80,7 @@ class Row:
     needs: str = ""
     before: tuple[str, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
+    published_questions: Mapping[str, int] = field(default_factory=dict)
     series: str = ""
     x: float | None = None
     bank: str = ""
@@ -163,6 +166,7 @@ class Table:
         title: Title of the page.
         source: Table or figure of the paper, as in the published CSV.
         notes: How our measurement differs from the paper's.
+        running: What to know before rows are run that need more than the install; ``--dry-run`` prints it.
         metrics: Scores shown, one table each.
         rows: All rows, in order.
         claims: What is tested.
@@ -171,6 +175,7 @@ class Table:
         share_calls: Whether rows reuse each other's finished calls (see :mod:`.sharing`).
         file: The file as it was named on the command line; "" for a table of the package.
         verdicts: Whether each row ends in a verdict: does it reproduce its published numbers (see :mod:`.verdicts`).
+        margin: How far apart a published number and ours may be that count as close, in points.
         max_steps: Number of steps after which training ends in a trial; None for a whole training.
     """
 
@@ -185,7 +190,9 @@ class Table:
     subset: str = ""
     share_calls: bool = False
     verdicts: bool = False
+    margin: float = MARGIN
     file: str = ""
+    running: tuple[str, ...] = ()
     max_steps: int | None = None
 
     @property

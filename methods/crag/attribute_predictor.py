@@ -3,7 +3,8 @@
 Either the generator sees demonstrations and the most frequent label of several samples wins, or a support vector
 machine on sentence embeddings decides. The paper does not give the number of samples or their temperature. The
 demonstrations are ours, or from CRAG's validation part (:mod:`.demonstrations`). As in the paper, CRAG's four rates of
-change are two here, and the question type is not predicted.
+change are two here, the question type is not predicted, and neither the question nor a demonstration shows when it was
+asked (appendix D.1 has the question alone).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 from lm_eval_rag.harness.core.asks import classify, sample
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.methods.crag.crag_prompts import END, own_examples, prompt
-from lm_eval_rag.methods.crag.demonstrations import read_demonstrations, stratified
+from lm_eval_rag.methods.crag.demonstrations import demonstrations_of, stratified
 from lm_eval_rag.methods.crag.replies import choice
 
 LABELS = {
@@ -45,13 +46,15 @@ def predict(
         notes: Gets ``<attribute> unparsed`` if no sample names a label; the label is then ``static`` or ``open``.
         svm: Folder of a classifier; None asks the generator.
         shots: Number of demonstrations, equally many of each label.
-        shots_file: Labelled questions of CRAG's; None for our own.
+        shots_file: Labelled questions of CRAG's: a file, or ``official`` for those of the task; None for our own.
         samples: Number of samples; the most frequent label wins, and of equally frequent ones the first.
         seed: For the choice of demonstrations.
     """
     if svm is not None:
         return (yield from classify(query.text, attribute, svm))
-    pool = read_demonstrations(shots_file, attribute) if shots_file else own_examples(attribute, prompt_file)
+    pool = (
+        demonstrations_of(shots_file, attribute, query.corpus) if shots_file else own_examples(attribute, prompt_file)
+    )
     examples = stratified(pool, shots, seed, query.text)
     shown = prompt(attribute, f"Question: {query.text}", shots=examples, prompt_file=prompt_file)
     replies = yield from sample(shown, samples, temperature, max_tokens=16, stop=("###", END))

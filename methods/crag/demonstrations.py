@@ -1,8 +1,9 @@
 """Demonstrations of the attribute predictor (arXiv:2408.05141, section 4.2), seeded and stratified by label.
 
-The paper draws them at random from the public part of CRAG. Here they come from a file of CRAG's, if the run names one,
-and only from its validation part (``split`` 0); otherwise they are ours. Departure: every label gets equally many, as
-far as ``n`` allows, since at random most seeds miss one of the five domains. The question itself is never drawn.
+The paper draws them at random from the public part of CRAG. Here they come from the release that the task has read
+(``official``) or from a file of CRAG's, if the run says so, and only from the validation part (``split`` 0); otherwise
+they are ours. Departure: every label gets equally many, as far as ``n`` allows, since at random most seeds miss one of
+the five domains. The question itself is never drawn.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.prompts import Shot
+from lm_eval_rag.harness.data.page_store import labelled_questions, split_id
 
 DYNAMIC = ("real-time", "fast-changing", "slow-changing", "dynamic")
+OFFICIAL = "official"  # in place of a file: the questions that the task's files hold
+VALIDATION = 0  # the split
 MOST = 500  # labelled questions that are read of a file: CRAG's own has pages too, and 700 MB
 
 
@@ -42,6 +46,39 @@ def stratified(examples: Mapping[str, Sequence[str]], n: int, seed: int, without
     return tuple(Shot(f"Question: {text}", label) for text, label in rng.sample(drawn, len(drawn)))
 
 
+def demonstrations_of(file: str, attribute: str, corpus: str | None) -> dict[str, list[str]]:
+    """Label -> questions of the validation part: of a file, or (``official``) of the files of a question's task.
+
+    Args:
+        corpus: Of the question.
+
+    Raises:
+        UserError: As :func:`read_demonstrations`, or the question comes from no files of CRAG's.
+    """
+    if file != OFFICIAL:
+        return read_demonstrations(file, attribute)
+    page_set, question = split_id(corpus or "")
+    if question is None:
+        raise UserError(
+            f"demonstrations_file={OFFICIAL} takes CRAG's validation part from the files that crag_task1, 2 or 3 has "
+            f"read; the questions of this run (corpus {corpus}) come from none. Give a file, or leave it out."
+        )
+    return _official(page_set, attribute)
+
+
+@cache
+def _official(page_set: str, attribute: str) -> dict[str, list[str]]:
+    examples: dict[str, list[str]] = {}
+    for query, label in labelled_questions(page_set, attribute, VALIDATION):
+        examples.setdefault(_label(label), []).append(query.strip())
+    return _checked(examples, f"demonstrations_file={OFFICIAL}: {page_set}", attribute)
+
+
+def _label(label: str) -> str:
+    """CRAG's four rates of change become two; other labels stay."""
+    return "dynamic" if label in DYNAMIC else label
+
+
 @cache
 def read_demonstrations(file: str, attribute: str) -> dict[str, list[str]]:
     """Label -> questions of the validation part of a file of CRAG's: JSON Lines, plain or .bz2; the first 500.
@@ -60,8 +97,8 @@ def read_demonstrations(file: str, attribute: str) -> dict[str, list[str]]:
                 number += 1
                 row = json.loads(line) if line.strip() else {}
                 query, label = row.get("query"), row.get(attribute)
-                if isinstance(query, str) and isinstance(label, str) and label and row.get("split", 0) == 0:
-                    examples.setdefault("dynamic" if label in DYNAMIC else label, []).append(query.strip())
+                if isinstance(query, str) and isinstance(label, str) and label and row.get("split", 0) == VALIDATION:
+                    examples.setdefault(_label(label), []).append(query.strip())
                     count += 1
                 if count == MOST:
                     break
@@ -69,9 +106,13 @@ def read_demonstrations(file: str, attribute: str) -> dict[str, list[str]]:
         raise UserError(f"demonstrations_file={file} cannot be read: {error}.") from None
     except (ValueError, AttributeError) as error:
         raise UserError(f"demonstrations_file={file}, line {number}: not a JSON object ({error}).") from None
+    return _checked(examples, f"demonstrations_file={file}", attribute)
+
+
+def _checked(examples: dict[str, list[str]], where: str, attribute: str) -> dict[str, list[str]]:
     if len(examples) < 2:
         raise UserError(
-            f"demonstrations_file={file} has {len(examples)} labels of {attribute} in its validation part; two are "
-            "needed. Give JSON Lines with query, static_or_dynamic, domain and split, such as CRAG's own file."
+            f"{where} has {len(examples)} labels of {attribute} in its validation part; two are needed. Give JSON "
+            "Lines with query, static_or_dynamic, domain and split, such as CRAG's own file."
         )
     return examples

@@ -2,8 +2,9 @@
 
 The file has a ``version``, and for each step a table of texts: ``instruction``; ``closed``, the instruction without
 documents (default: the same); ``documents`` (default: ``Documents:`` and a line each); ``text``, the question with what
-else is shown, as fields in braces; ``answer``, the cue after which the model writes. A user's file (``prompt_file=``)
-may leave out what it does not change; its fields must be ours.
+else is shown, as fields in braces; ``answer``, the cue after which the model writes; ``item``, a line of a list that is
+shown (default: ``{number}. {text}``; with ``{title}`` the first line of a text is its title, and ``{text}`` the rest).
+A user's file (``prompt_file=``) may leave out what it does not change; its fields must be ours.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.prompts import Prompt, Template, changed_version, read_prompt_file
 from lm_eval_rag.harness.core.types import Passage
 
-PARTS = ("instruction", "closed", "documents", "text", "answer")
+PARTS = ("instruction", "closed", "documents", "text", "answer", "item")
 DOCUMENTS = "Documents:\n{documents}"
+ITEM, ITEM_FIELDS = "{number}. {text}", {"number", "title", "text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +32,34 @@ class Wording:
     Args:
         template: Its parts around the text.
         text: With fields in braces.
+        item: A line of a list.
     """
 
     template: Template
     text: str
+    item: str = ITEM
 
     def prompt(
-        self, passages: Iterable[Passage] = (), *, reasoning: str = "", order: str = "best_first", **texts: Any
+        self,
+        passages: Iterable[Passage] = (),
+        *,
+        reasoning: str = "",
+        begun: str = "",
+        order: str = "best_first",
+        **texts: Any,
     ) -> Prompt:
-        """The prompt with its fields filled in; lists are numbered, blank fields say ``none``."""
-        text = self.text.format(**_filled(**texts))
-        return Prompt(self.template, text, tuple(passages), order=order, reasoning=reasoning)
+        """The prompt with its fields filled in; lists have a line for each item, blank fields say ``none``."""
+        text = self.text.format(**{name: self._text(value) or "none" for name, value in texts.items()})
+        return Prompt(self.template, text, tuple(passages), order=order, reasoning=reasoning, begun=begun)
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value.strip()
+        titled, lines = "{title}" in self.item, list[str]()
+        for number, text in enumerate(value, 1):
+            title, _, body = str(text).partition("\n") if titled else ("", "", text)
+            lines.append(self.item.format(number=number, title=title, text=body))
+        return "\n".join(lines)
 
 
 @cache
@@ -62,17 +81,6 @@ def wordings(name: str, prompt_file: str | None = None) -> Mapping[str, Wording]
     return {step: _wording(version, part) for step, part in steps.items()}
 
 
-def _filled(**texts: Any) -> dict[str, str]:
-    """Fields of a prompt: lists of texts are numbered, one a line; what is blank is ``none``."""
-    return {name: _text(value) or "none" for name, value in texts.items()}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    return "\n".join(f"{number}. {text}" for number, text in enumerate(value, 1))
-
-
 def _changed(path: str, step: str, ours: Mapping[str, Any], part: Any) -> Any:
     """Our part with the user's changes, or why these are refused."""
     if step not in ours:
@@ -92,6 +100,11 @@ def _changed(path: str, step: str, ours: Mapping[str, Any], part: Any) -> Any:
                 f"The prompts in {path}: [{step}] {name} needs the fields {', '.join(sorted(needed))} and no others; "
                 f"found {', '.join(sorted(given)) or 'none'}."
             )
+    if "item" in part and not {"text"} <= (given := _fields(path, step, part["item"])) <= ITEM_FIELDS:
+        raise UserError(
+            f"The prompts in {path}: [{step}] item needs the field text, and may have number and title; found "
+            f"{', '.join(sorted(given)) or 'none'}."
+        )
     return {**ours[step], **part}
 
 
@@ -114,4 +127,4 @@ def _wording(version: str, part: Mapping[str, str]) -> Wording:
         query="{query}",
         answer=part.get("answer", "Answer:"),
     )
-    return Wording(template, part["text"])
+    return Wording(template, part["text"], part.get("item", ITEM))

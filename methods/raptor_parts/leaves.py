@@ -22,12 +22,25 @@ def whole_sentences(text: str, tokens: int) -> list[str]:
 
 
 def stripped_sentences(text: str, tokens: int) -> list[str]:
-    """As the authors' code: what ends a sentence is lost, and a longer sentence is cut at commas."""
-    parts: list[str] = []
+    """As the authors' code: what ends a sentence is lost, and a longer sentence is cut at commas.
+
+    Its clauses are chunks of their own. They stand before the chunk that was begun when it came, which goes on with the
+    sentences after it. (Theirs may also be blank; those are left out.)
+    """
+    chunks: list[str] = []
+    begun: list[str] = []
+    size = 0
     for sentence in filter(str.strip, STOPS.split(text)):
-        clauses = CLAUSES.split(sentence) if count_words(sentence) > tokens else [sentence]
-        parts += [clause.strip() for clause in clauses if clause.strip()]
-    return packed(parts, tokens)
+        length = count_words(sentence)
+        if length > tokens:
+            chunks += packed(map(str.strip, CLAUSES.split(sentence)), tokens)
+            continue
+        if size + length > tokens:
+            chunks.append(" ".join(begun))
+            begun, size = [], 0
+        begun.append(sentence.strip())
+        size += length
+    return list(filter(str.strip, [*chunks, " ".join(begun)]))
 
 
 # variant -> how a passage is split

@@ -70,11 +70,13 @@ class Consistency:
         answer: The most frequent answer; of equally frequent ones the first; "" where no sample states one.
         rationale: The first sample that states it, without its answer; the first sample where none does.
         votes: How many samples state it.
+        replies: These samples, whole.
     """
 
     answer: str
     rationale: str
     votes: int
+    replies: tuple[str, ...] = ()
 
 
 def consistency(replies: Sequence[str]) -> Consistency:
@@ -84,8 +86,10 @@ def consistency(replies: Sequence[str]) -> Consistency:
     if not votes:
         return Consistency("", replies[0].strip() if replies else "", 0)
     best, count = votes.most_common(1)[0]
-    chosen = next(i for i, answer in enumerate(answers) if answer and normalise(answer) == best)
-    return Consistency(str(answers[chosen]), rationale_of(replies[chosen]), count)
+    agreeing = [i for i, answer in enumerate(answers) if answer and normalise(answer) == best]
+    first = agreeing[0]
+    chosen = tuple(replies[i] for i in agreeing)
+    return Consistency(str(answers[first]), rationale_of(replies[first]), count, chosen)
 
 
 def rationale_of(reply: str) -> str:

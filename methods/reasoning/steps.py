@@ -20,14 +20,19 @@ OVER = "max_calls reached"
 
 
 def limited(method: Callable[P, Plan[Answer]]) -> Callable[P, Plan[Answer]]:
-    """A method that abstains, with the note ``max_calls reached``, before it exceeds its parameter ``max_calls``."""
+    """A method that abstains, with the note ``max_calls reached``, before it exceeds its parameter ``max_calls``.
+
+    None is no limit beyond what the method's other parameters lead to. It is the default of all our methods: a number
+    would contradict larger values of those.
+    """
     default = inspect.signature(method).parameters["max_calls"].default
 
     @wraps(method)
     def bounded(*query: P.args, **parameters: P.kwargs) -> Plan[Answer]:
         most = parameters.get("max_calls", default)
-        assert isinstance(most, int)
-        return (yield from within(method(*query, **parameters), most))
+        assert most is None or isinstance(most, int)
+        plan = method(*query, **parameters)
+        return (yield from (plan if most is None else within(plan, most)))
 
     bounded.decorated_by = limited  # type: ignore[attr-defined]
     return bounded

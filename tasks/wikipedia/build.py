@@ -9,16 +9,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.data.folders import CARD, content_folder
+from lm_eval_rag.harness.data.corpus_files import is_corpus
+from lm_eval_rag.harness.data.folders import CARD, build_when_opened, content_folder
 from lm_eval_rag.harness.data.page_store import SEPARATOR
 from lm_eval_rag.harness.data.sources import UnavailableError, fetch
 from lm_eval_rag.tasks.wikipedia import card
-from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, manifest, sources_of
+from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, corpus_id, is_large, manifest, sources_of
 from lm_eval_rag.tasks.wikipedia.leaks import LeakCheck
 from lm_eval_rag.tasks.wikipedia.records import Question, checked_questions
 from lm_eval_rag.tasks.wikipedia.specs import Choice, choice_of, task_of
@@ -28,19 +30,28 @@ MIRROR = "mirror"  # the choice that needs small public files alone
 VERSION = 1  # part of the folder's hash; increase it when the built data change
 
 
-def build(task: str, *, corpus: str | None = None) -> str:
+def build(task: str, *, corpus: str | None = None, wait: bool = False) -> str:
     """The id ``<task>/<hash>`` of a task's questions over a corpus; both are built if they do not exist.
 
     Args:
         task: A name in :data:`lm_eval_rag.tasks.wikipedia.specs.TASKS`.
         corpus: One of the task's choices; None takes the default.
+        wait: Leave a large corpus that the questions name no passages of until it is opened: a method that does not
+            retrieve never opens it. Its id and the questions are the same; its passages are not searched for leaks.
 
     Raises:
         UserError: Unknown task or corpus, an unavailable or malformed source, or a damaged folder.
     """
     name, choice = choice_of(task, corpus)
+    with _naming_the_mirror(task, name):
+        return _build(task, name, choice, wait)
+
+
+@contextmanager
+def _naming_the_mirror(task: str, name: str) -> Iterator[None]:
+    """An unavailable file's message also says that the task can be asked over small public files."""
     try:
-        return _build(task, name, choice)
+        yield
     except UnavailableError as error:
         if MIRROR not in task_of(task).choices or name == MIRROR:
             raise
@@ -50,20 +61,36 @@ def build(task: str, *, corpus: str | None = None) -> str:
         ) from None
 
 
-def _build(task: str, name: str, choice: Choice) -> str:
-    spec, corpus_id, about = task_of(task), build_corpus(choice.corpus), sources_of(choice.files)
+def _corpus_of(task: str, name: str, choice: Choice, wait: bool) -> tuple[str, bool]:
+    """Id of the corpus, and whether it is built; it is, unless it may wait."""
+    id = corpus_id(choice.corpus)
+    if not wait or choice.gold or not is_large(choice.corpus) or is_corpus(cache_dir() / id):
+        return build_corpus(choice.corpus), True
+
+    def build_now() -> None:
+        with _naming_the_mirror(task, name):
+            build_corpus(choice.corpus)
+
+    build_when_opened(id, build_now)
+    return id, False
+
+
+def _build(task: str, name: str, choice: Choice, wait: bool) -> str:
+    spec, about = task_of(task), sources_of(choice.files)
+    corpus, searched = _corpus_of(task, name, choice, wait)
     hashes = {path: one["sha256"] for path, one in about.items()}
-    inputs = {"task": task, "version": VERSION, "choice": name, "corpus": corpus_id, "sources": hashes}
+    inputs = {"task": task, "version": VERSION, "choice": name, "corpus": corpus, "sources": hashes}
+    inputs |= {} if searched else {"searched": False}
 
     def write(folder: Path) -> Mapping[str, Any]:
         notes: Counter[str] = Counter()
-        sentences = _has_sentences(corpus_id)
+        sentences = choice.gold and _has_sentences(corpus)
         paths = [fetch(manifest()[file]) for file in choice.files]
         questions = [_within(question, choice, sentences) for question in checked_questions(choice.read(paths), notes)]
-        gold, leaks = _look_up(questions, corpus_id)
+        gold, leaks = _look_up(questions, corpus) if searched else ([None] * len(questions), {})
         if len(questions) != spec.questions:
             log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
-        table = queries_table(questions, gold, corpus_id, spec.scoring, own=choice.own)
+        table = queries_table(questions, gold, corpus, spec.scoring, own=choice.own)
         table.write_parquet(folder / "queries.parquet")
         counts = {"questions": len(questions), "with known gold passages": sum(one is not None for one in gold)}
         lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))

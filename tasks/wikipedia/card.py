@@ -19,6 +19,7 @@ LEAKS = (
     "Passages were searched for questions word for word, for ids of questions, and for records of datasets. A claim of "
     "FEVER may be a sentence of Wikipedia."
 )
+UNSEARCHED = "The passages were not searched, because the corpus was not built when these questions were."
 
 
 def corpus_text(meta: Mapping[str, Any]) -> str:
@@ -41,7 +42,7 @@ def questions_text(meta: Mapping[str, Any]) -> str:
         GOLD,
         _section("Counts", meta["counts"]),
         _section("Corrections", meta["notes"]),
-        f"{_section('Gold leaks', meta['leaks'])}\n\n{LEAKS}",
+        f"{_section('Gold leaks', meta['leaks'])}\n\n{LEAKS}" if meta["leaks"] else f"## Gold leaks\n\n{UNSEARCHED}",
         _sources(meta["sources"]),
     ]
     return "\n\n".join(parts) + "\n"

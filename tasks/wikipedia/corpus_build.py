@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
-from lm_eval_rag.harness.data.folders import CARD, content_folder
+from lm_eval_rag.harness.data.folders import CARD, content_folder, content_hash
 from lm_eval_rag.harness.data.own_passages import FILE as OWN
 from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest, sha256_of
 from lm_eval_rag.tasks.wikipedia import card
@@ -45,20 +45,43 @@ def sources_of(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
+def corpus_id(name: str) -> str:
+    """The id ``<corpus>/<hash>`` of a corpus, whether or not it is built: the hash is of its sources' hashes.
+
+    Raises:
+        UserError: Unknown corpus, or a source whose hash is not pinned and that is not available.
+    """
+    return f"{name}/{content_hash(_inputs(name, sources_of(_spec(name).files)))}"
+
+
+def is_large(name: str) -> bool:
+    """Whether it takes a long time and much disk to build a corpus."""
+    return _spec(name).size >= LARGE
+
+
+def _spec(name: str) -> Corpus:
+    if name not in CORPORA:
+        raise unknown("corpus", name, CORPORA)
+    return CORPORA[name]
+
+
+def _inputs(name: str, about: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """All that a corpus depends on."""
+    return {"corpus": name, "version": VERSION, "sources": {path: one["sha256"] for path, one in about.items()}}
+
+
 def build_corpus(name: str) -> str:
     """The id ``<corpus>/<hash>`` of a corpus, which is built if it does not exist.
 
     Raises:
         UserError: Unknown corpus, an unavailable or malformed source, or a damaged folder.
     """
-    if name not in CORPORA:
-        raise unknown("corpus", name, CORPORA)
-    spec = CORPORA[name]
+    spec = _spec(name)
     about = sources_of(spec.files)
-    inputs = {"corpus": name, "version": VERSION, "sources": {path: one["sha256"] for path, one in about.items()}}
+    inputs = _inputs(name, about)
 
     def write(folder: Path) -> Mapping[str, Any]:
-        if spec.size >= LARGE:
+        if is_large(name):
             log.warning("building %s, about %d passages: this takes a long time and much disk", name, spec.size)
         counts, notes = _write(folder, spec)
         meta = {**inputs, "about": spec.about, "counts": counts, "notes": notes, "sources": about}

@@ -24,7 +24,7 @@ class Choice:
         read: Reader of the questions.
         files: Its files.
         own: Whether each question is asked over its own passages alone.
-        gold: Whether gold evidence can be found in the corpus by name.
+        gold: Whether the questions name gold evidence that can be found in the corpus.
     """
 
     corpus: str
@@ -59,7 +59,7 @@ def _multihop(name: str, read: ReadQuestions, dev: tuple[str, ...]) -> dict[str,
 
 def _open(read: ReadQuestions, files: tuple[str, ...]) -> dict[str, Choice]:
     """Open-domain choices, whose questions come without passages."""
-    return {"wiki18_100w": Choice("wiki18_100w", read, files), "mirror": _mirror(read, files)}
+    return {"wiki18_100w": Choice("wiki18_100w", read, files, gold=False), "mirror": _mirror(read, files)}
 
 
 def _mirror(read: ReadQuestions, files: tuple[str, ...]) -> Choice:

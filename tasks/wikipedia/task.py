@@ -1,4 +1,7 @@
-"""Questions over Wikipedia as lm_eval tasks; questions and corpus are built when a task is first loaded."""
+"""Questions over Wikipedia as lm_eval tasks; questions and corpus are built when a task is first loaded.
+
+A large corpus that the questions name no passages of (``wiki18_100w``) is built when a method first retrieves from it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class WikipediaTask(RagTask):
 
         task, metadata = str(self.config.task), self.config.metadata or {}
         name, _ = choice_of(task, (dataset_kwargs or {}).get("corpus") or metadata.get("corpus"))
-        table = pl.read_parquet(cache_dir() / build(task, corpus=name) / "queries.parquet")
+        table = pl.read_parquet(cache_dir() / build(task, corpus=name, wait=True) / "queries.parquet")
         self.config.metadata = {**metadata, "corpus": name}
         family = str(table["scoring"][0])
         rows = table.select(*COLUMNS, *EXTRA.get(family, ())).with_columns(pl.lit(SHORT).alias(FORM))

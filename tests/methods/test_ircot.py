@@ -95,6 +95,30 @@ def test_flashrag_stops_at_any_full_stop(play):
     assert play(ircot, [*replies, "x"], sentences=1, reader="direct").queries[1] == "Dr. Ada Moss read Vale."
 
 
+@pytest.mark.parametrize(
+    ("replies", "answer"),
+    [
+        (["The answer is Bo.", "It is so.", "So the answer is: Vale."], "Vale"),
+        (["Answer: Bo.", "so the answer is Bo.", "So the answer is Vale."], "Vale"),
+        (["Ada read.", "The answer is Bo.", "It is long."], "Ada read. The answer is Bo. It is long"),
+        (["So the answer is: Bo Reed, So the answer is: Vale."], "Bo Reed,"),
+    ],
+)
+def test_flashrag_ends_with_its_words_alone(play, documents, replies, answer):
+    asked = [documents("a"), *[part for reply in replies for part in (reply, documents("a"))]]
+    ended = replies[-1].startswith("So ")
+    played = play(ircot, asked[: -1 if ended else None], variant="flashrag", sentences=3)
+    assert (played.answer.text, played.names.count("thought")) == (answer, len(replies))
+    assert ("no answer in thoughts" in played.answer.notes) == (not ended)
+
+
+def test_flashrag_goes_on_after_a_blank_thought(play, documents):
+    replies = [documents("a"), " \n", documents("b"), "So the answer is: Bo."]
+    played = play(ircot, replies, variant="flashrag")
+    assert played.queries[1] == "" and (played.answer.text, played.answer.notes) == ("Bo", ())
+    assert "Documents:\na\nb\n" in played.prompts("thought")[1]
+
+
 @pytest.mark.parametrize(("sentences", "thoughts"), [(None, 2), (5, 5)])
 def test_flashrag_thinks_twice_or_five_times(play, documents, sentences, thoughts):
     def endless(name, ask):

@@ -263,4 +263,4 @@ def test_the_version_names_the_prompt():
 
     wording = wordings("raptor")["summarise"]
     assert wording.template.version == VERSION
-    assert sha256(f"{wording.template}{wording.text}".encode()).hexdigest()[:12] == "5b201803d296"
+    assert sha256(f"{wording.template}{wording.text}".encode()).hexdigest()[:12] == "81cc4bd5a144"

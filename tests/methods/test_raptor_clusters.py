@@ -43,6 +43,9 @@ def test_a_leaf_holds_whole_sentences(tokens, chunks):
 def test_the_authors_code_loses_stops_and_splits_at_commas():
     assert stripped_sentences("Ada read. Bo wrote!", 100) == ["Ada read Bo wrote"]
     assert stripped_sentences("one two, three four; five six", 3) == ["one two", "three four", "five six"]
+    beside = "Ada read. One two, three four; five six, and seven. Bo wrote. Cy read it."
+    leaves = ["One two three four", "five six and seven", "Ada read Bo wrote", "Cy read it"]
+    assert stripped_sentences(beside, 5) == leaves
     assert whole_sentences("one two, three four; five six", 3) == ["one two, three four; five six"]
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from lm_eval_rag.harness.common.errors import TooLongError
+from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.methods.search_agent import FORGOTTEN, LEFT_OUT, PROTOCOLS, _call, search_agent
 
 QUESTION = "Who wrote the book that Ada Moss read?"
@@ -33,27 +34,50 @@ def test_plain_lines(play, documents):
 def test_search_r1s_tags(play, documents):
     played = play(
         search_agent,
-        ["<think>Which book?</think>\n<search> ada moss book ", documents("a"),
+        ["<think>Which book?</think>\n<search> ada moss book ", documents("a", "b"),
          "<think>Bo.</think><answer> Bo Reed </answer>"],
         protocol="search_r1",
     )  # fmt: skip
     assert played.queries == ["ada moss book"] and played.answer.text == "Bo Reed"
-    assert played.asks[0][1].stop == ("</search>", "</answer>") and played.asks[1][1].k == 3
-    second = played.prompts("search_r1")[1]
-    turn = "<think>Which book?</think>\n<search> ada moss book</search>\n<information>\n1. a\n</information>"
-    assert second.rstrip().endswith(turn)
+    assert played.answer.rationale == "Which book? Bo."
+    (_, ask), (_, retrieve), _ = played.asks
+    assert (ask.stop, ask.max_tokens, ask.temperature) == (("</search>", "</answer>"), 500, 0.0) and retrieve.k == 3
+    assert ask.thinking  # else a generator takes the thoughts out of the reply
+    first, second = played.prompts("search_r1")
+    turn = "<think>Which book?</think>\n<search> ada moss book </search>\n\n<information>1. a\n2. b</information>\n\n"
+    assert second == first + turn and first.endswith(f"Question: {QUESTION}\n")
     assert all(tag in second for tag in ("<think>", "</think>", "<answer>", "</answer>", "</information>"))
+
+
+@pytest.mark.parametrize(("question", "asked"), [("who wrote it", "who wrote it?"), (" who? ", "who?"), ("a.", "a.?")])
+def test_search_r1_asks_with_a_question_mark(play, question, asked):
+    """As its data are made: scripts/data_process/nq_search.py at commit a14dc3a."""
+    played = play(search_agent, ["<answer>Bo"], query=Query("q", question), protocol="search_r1")
+    assert played.prompts("search_r1")[0].endswith(f"Question: {asked}\n")
+    plain = play(search_agent, ["Answer: Bo"], query=Query("q", question))
+    assert plain.prompts("plain")[0].endswith(f"Question: {question.strip()}\n")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_at_most_max_searches_then_the_answer(play, documents, protocol):
     search = {"plain": "Search: more", "search_r1": "<search>more"}[protocol]
-    asked = play(search_agent, [*[search, documents("a")] * 2, " Bo Reed\n"], protocol=protocol, max_searches=2)
+    last = {"plain": " Bo Reed\n", "search_r1": "<think>So.</think><answer>Bo Reed"}[protocol]
+    asked = play(search_agent, [*[search, documents("a")] * 2, last], protocol=protocol, max_searches=2)
     assert asked.names == [protocol, "Retrieve"] * 2 + [protocol] and asked.answer.text == "Bo Reed"
-    assert "There are no more searches." in asked.prompts(protocol)[-1]
-    assert asked.prompts(protocol)[-1].endswith({"plain": "Answer:", "search_r1": "<answer>"}[protocol])
+    prompt = asked.prompts(protocol)[-1]
+    if protocol == "plain":
+        assert "There are no more searches." in prompt and prompt.endswith("Answer:")
+    else:  # no word that its checkpoints have not read
+        assert prompt.endswith("<search>more</search>\n\n<information>1. a</information>\n\n")
+        assert asked.answer.rationale == "So."
     default = play(search_agent, lambda name, ask: documents("a") if name == "Retrieve" else search, protocol=protocol)
     assert default.names.count("Retrieve") == 4 and default.answer.abstained and "no answer" in default.answer.notes
+
+
+@pytest.mark.parametrize("last", ["Bo Reed", "<think>Bo Reed</think>", "<search>more", "<answer> "])
+def test_search_r1_without_an_answer_in_its_last_turn_has_none(play, documents, abstains, last):
+    played = play(search_agent, ["<search>more", documents("a"), last], protocol="search_r1", max_searches=1)
+    assert abstains(played.answer, "no answer") and played.names == ["search_r1", "Retrieve", "search_r1"]
 
 
 def test_no_search_at_all(play):
@@ -68,7 +92,11 @@ def test_malformed_calls_are_told_and_counted(play, protocol):
     played = play(search_agent, [bad, bad, good], protocol=protocol)
     assert played.names == [protocol] * 3
     assert played.answer.text == "Bo" and played.answer.notes == ("malformed call",)
-    assert "could not be read" in played.prompts(protocol)[1] or "cannot be read" in played.prompts(protocol)[1]
+    first, second, _ = played.prompts(protocol)
+    if protocol == "plain":
+        assert "could not be read" in second
+    else:
+        assert second.startswith(f"{first}{bad}\nThat action cannot be read.") and second.endswith("</answer>.\n")
 
 
 def test_a_long_malformed_turn_is_cut(play):

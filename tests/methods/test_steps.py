@@ -65,7 +65,7 @@ def test_variants_of_a_limited_method_have_defaults_of_their_own(play, documents
     replies = [documents("a"), ("x",) * 3, -1.0]
     assert abstains(play(quick, replies, name="ircot").answer, "max_calls reached")
     flashrag = variant(method_of("ircot"), "ircot_flashrag", variant="flashrag")
-    assert play(flashrag, [documents("a"), "The answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
+    assert play(flashrag, [documents("a"), "So the answer is Bo."], name="ircot").names == ["Retrieve", "thought"]
 
 
 def test_failures_pass_through_the_limit():
@@ -83,10 +83,8 @@ def test_failures_pass_through_the_limit():
     assert stop.value.value.text == "handled"
 
 
-@pytest.mark.parametrize("name", LIMITED)
-@pytest.mark.parametrize("most", [1, 2, 5, 9])
-def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documents):
-    """A model that says something new each time and never comes to an end."""
+def endless(documents):
+    """Replies of a model that says something new each time and never comes to an end."""
     counter = iter(range(10**6))
 
     def babbles(step, ask):
@@ -96,6 +94,38 @@ def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documen
             return -5.0
         return tuple(f"Thought {next(counter)} about {next(counter)}." for _ in range(ask.n))
 
+    return babbles
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_by_default_no_limit_contradicts_the_parameters(name, play, documents):
+    """However large the others are: a default that is a number would end every question in an abstention."""
+    assert defaults(method_of(name))["max_calls"] is None
+    counts = {key: value for key, value in defaults(method_of(name)).items() if type(value) is int}
+    larger = {key: 2 * value for key, value in counts.items() if not key.endswith("_tokens")}
+    assert "max_calls reached" not in play(method_of(name), endless(documents), **larger).answer.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "calls"),
+    [
+        ("self_rag", {"segments": 5, "k": 5}, 62 + 4 * 124),
+        ("ircot", {"sentences": 15}, 16),
+        ("iter_retgen", {"iterations": 11}, 11),
+        ("chain_of_knowledge", {"sentences": 20}, 1 + 5 + 3 * 20),
+        ("search_agent", {"max_searches": 12}, 13),
+        ("tree_of_thoughts", {"steps": 4}, 5 + 5 * 3 + 3 * (25 + 25 * 3) + 1),
+    ],
+)
+def test_large_parameters_are_followed_to_the_end(name, given, calls, play, documents):
+    played = play(method_of(name), endless(documents), **given)
+    assert played.calls == calls and played.answer.notes != ("max_calls reached",)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_every_method_of_several_steps_keeps_its_limit(name, most, play, documents):
+    babbles = endless(documents)
     played = play(method_of(name), babbles, max_calls=most)
     assert played.calls <= most and isinstance(played.answer, Answer)
     assert bool(played.answer.abstained) == (played.answer.text == "I don't know")
@@ -247,6 +277,17 @@ def test_a_users_prompts_may_leave_out_what_they_do_not_change(tmp_path):
     assert {wording.template.version for wording in theirs.values()} == {version}
 
 
+def test_lists_have_the_form_of_the_file(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[plain_results]\nitem = "({number}) {title}: {text}"\n')
+    texts = ["A title\nwith {braces}\nand more", "alone"]
+    shown = wordings("search_agent", str(mine))["plain_results"].prompt(results=texts).render()
+    assert shown == "Results:\n(1) A title: with {braces}\nand more\n(2) alone: \n"
+    assert wordings("search_agent")["plain_results"].prompt(results=texts).render() == (
+        "Results:\n1. A title\nwith {braces}\nand more\n2. alone\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -257,6 +298,8 @@ def test_a_users_prompts_may_leave_out_what_they_do_not_change(tmp_path):
         ('[thought]\ntext = "no field"', r"needs the fields question and no others; found none"),
         ('[thought]\ntext = "{question} {answer}"', "found answer, question"),
         ('[thought]\ndocuments = "x"', "needs the fields documents"),
+        ('[thought]\nitem = "{number}"', "item needs the field text, and may have number and title; found number"),
+        ('[thought]\nitem = "{text} {rank}"', "found rank, text"),
         ('[thought]\ntext = "{question"', "Write a literal brace twice"),
         ("version = 3", "give a text"),
         ("version = ", "is not a TOML text"),
@@ -273,7 +316,9 @@ def test_bad_prompts_are_refused_before_anything_is_asked(content, message, tmp_
 def test_prompts_are_complete(name):
     for step, wording in wordings(name).items():
         assert wording.template.version.startswith(f"{name}-"), step
-        assert wording.template.instruction and "{" in wording.text and set(PARTS) >= {"text"}
+        assert wording.text and set(PARTS) >= {"text"}
+        if not step.startswith("search_r1_"):  # what stands in the reply of its checkpoints
+            assert wording.template.instruction and "{" in wording.text
 
 
 def test_calls_of_plans_that_run_together_count():

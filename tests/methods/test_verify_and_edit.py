@@ -57,6 +57,36 @@ def test_the_authors_code_edits_everything(play, answers, paper, official):
         assert played.answer.text == ("Cy" if edited else "Bo")
 
 
+FIVE = (
+    "Ada read Moor. So the answer is Bo.",
+    "One. So the answer is Cy.",
+    "Ada read Vale, which is a long book of many pages. So the answer is Bo.",
+    "Ada read Ulm. So the answer is Bo.",
+    "Two. So the answer is Di.",
+)
+
+
+@pytest.mark.parametrize(
+    ("logs", "edited"),
+    [((-9.0, -9.0, -8.0), "Vale"), ((-2.0, -9.0, -3.0), "Moor"), ((-5.0, -20.0, -5.0), "Moor"),
+     ((-5.0, -20.0, -4.0), "Ulm")],
+)  # fmt: skip
+def test_the_authors_code_edits_the_majoritys_rationale_with_the_highest_mean_probability(play, logs, edited):
+    """Longer ones have a lower probability, but not a lower mean. The others' samples are not asked about."""
+    played = play(verify_and_edit, [FIVE, *logs, *EDITING[:3], "Cy"], variant="official")
+    asked = [ask.continuation for name, ask in played.asks if name.startswith("rationale=")]
+    assert asked == [f" {FIVE[place]}" for place in (0, 2, 3)]
+    assert edited in played.prompts("verify")[0] and played.answer.notes == ()
+    paper = play(verify_and_edit, [FIVE[:1] + ("x",) * 4, *EDITING[:3], "Cy"])
+    assert "Moor" in paper.prompts("verify")[0] and "HasLoglikelihood" not in paper.names
+
+
+def test_without_log_probabilities_the_first_rationale_is_edited(play):
+    played = play(verify_and_edit, [FIVE, *EDITING[:3], "Cy"], variant="official", scored=False)
+    assert "Moor" in played.prompts("verify")[0]
+    assert played.answer.notes == ("no log-probabilities: first rationale",)
+
+
 @pytest.mark.parametrize(("samples", "count", "edited"), [(1, 1, False), (4, 2, False), (4, 1, True), (7, 3, True)])
 def test_half_of_the_samples_rounded_up(play, samples, count, edited):
     answers = ["Bo"] * count + [f"X{i}" for i in range(samples - count)]

@@ -1,8 +1,9 @@
-"""scripts/tune_crp_rag.py: which pair it chooses, and that it runs pairs on the same questions with shared calls."""
+"""scripts/tune_crp_rag.py: which pair it chooses, shared calls of pairs, the perplexities of nodes."""
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Passage, Query
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin.arguments import read_arguments
+from lm_eval_rag.methods import crp_rag as crp_module
 from lm_eval_rag.methods.crp_rag import crp_rag
 
 
@@ -71,6 +74,63 @@ def test_pairs_share_calls_and_the_threshold_decides(tune: Any, tmp_path: Path) 
     assert (low.f1, low.abstained) == ((0.0,), 1.0)  # a perplexity of e^4, about 54.6 a word
     assert (high.f1, high.abstained) == ((1.0,), 0.0) == (again.f1, again.abstained)
     assert high.calls == again.calls and model.generated < high.calls * 2
+
+
+class Graded(Reader):
+    """Proposes two steps; its replies about the n-th node have a perplexity of e^n a word, and one is blank."""
+
+    fingerprint = "graded"
+
+    def generate(self, prompts: Any, decoding: Any, samples: Any) -> list[str]:
+        return [self._reply(text, sample) for text, sample in zip(prompts, samples, strict=True)]
+
+    def _reply(self, text: str, sample: int) -> str:
+        if text.endswith("Next step:"):
+            return ("Final: who is Ada?", "Final: red green", "Final: one two", "Final: blank step")[sample]
+        return "" if "Question: blank step" in text else "So the answer is Moss"
+
+    def loglikelihood(self, pairs: Any) -> list[float]:
+        about = {"who is Ada": 1, "red green": 2, "one two": 3}
+        grades = [sum(n for step, n in about.items() if f"Question: {step}" in prompt) for prompt, _ in pairs]
+        return [-grade * float(len(text.split())) for grade, (_, text) in zip(grades, pairs, strict=True)]
+
+
+def test_perplexities_of_nodes_and_what_each_threshold_refuses(tune: Any, tmp_path: Path) -> None:
+    setup = read_arguments("crp_rag", crp_rag, {"k": 1, "samples": 4})
+    object.__setattr__(setup, "generator", Graded())
+    object.__setattr__(setup.corpora, "given", Corpus.of([Passage("a", "Ada Moss is a red writer of one blank step.")]))
+    journal = Journal(tmp_path / "j.sqlite", "tune")
+    queries = [Query("q", "Who is Ada?", answer_form="short")]
+    outcomes = [tune.run(setup, journal, queries, [["Moss"]], at, 0.7) for at in (10.0, 2.0, 500.0)]
+    journal.close()
+    for one in outcomes:
+        assert one.nodes == 4 and sorted(one.perplexities) == pytest.approx([math.exp(n) for n in (1, 2, 3)])
+    assert [one.insufficient for one in outcomes] == [0.5, 1.0, 0.25]  # below the threshold suffices; a blank never
+    assert [one.refused for one in outcomes] == [0.0, 1.0, 0.0] == [one.abstained for one in outcomes]
+    assert tune.spread(outcomes) == [
+        "similarity 0.7: perplexity per word of 3 of 4 nodes: lowest 2.72, 10 % 3.65, 25 % 5.05, 50 % 7.39, "
+        "75 % 13.7, 90 % 17.5, highest 20.1",
+        "  threshold 2: 100 % of nodes insufficient, 100 % of questions refused",
+        "  threshold 10: 50 % of nodes insufficient, 0 % of questions refused",
+        "  threshold 500: 25 % of nodes insufficient, 0 % of questions refused",
+    ]
+
+
+def test_each_similarity_has_its_own_nodes(tune: Any) -> None:
+    one, two = (tune.Outcome(50.0, s, (0.0,), 1.0, 9.0, 1.0, 2, values) for s, values in ((0.5, (4.0,)), (0.9, ())))
+    assert tune.spread([one, two]) == [
+        "similarity 0.5: perplexity per word of 1 of 2 nodes: lowest 4, 10 % 4, 25 % 4, 50 % 4, 75 % 4, 90 % 4, "
+        "highest 4",
+        "  threshold 50: 50 % of nodes insufficient, 100 % of questions refused",
+        "similarity 0.9: perplexity per word of 0 of 2 nodes: none",
+    ]
+
+
+def test_the_default_threshold_is_below_the_papers_perplexity_if_that_is_per_token() -> None:
+    """The docstring's 54 to 99: per word it is the power of the tokens a word."""
+    per_word = [21.4**tokens for tokens in (1.3, 1.5)]
+    assert [round(value) for value in per_word] == [54, 99]
+    assert defaults(crp_rag)["threshold"] < min(per_word) and "54 to 99 per word" in (crp_module.__doc__ or "")
 
 
 def test_questions_are_of_the_training_sets(tune: Any) -> None:

@@ -7,12 +7,15 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.tasks.wikipedia import build as build_module
 from lm_eval_rag.tasks.wikipedia import corpus_build
 from lm_eval_rag.tasks.wikipedia.build import build
@@ -151,3 +154,62 @@ def test_wiki18(queries: Queries, caplog: pytest.LogCaptureFixture) -> None:
     assert corpus["id"].to_list() == ["1", "2"] and row["gold"] is None
     assert corpus["text"].to_list()[0] == "Citibank\nCitibank was founded in 1812."
     assert "this takes a long time" in caplog.text and "1 questions; 125 were expected" in caplog.text
+
+
+# --- a large corpus waits until it is opened
+
+
+def test_a_corpus_that_nobody_opens_is_not_built(queries: Queries, tmp_path: Path) -> None:
+    """The questions are the same with it, and name it by the same id."""
+    cache, large = tmp_path / "cache", tmp_path / "cache" / "wiki18_100w"
+    waiting = build("bamboogle", corpus="wiki18_100w", wait=True)
+    assert not large.exists() and "were not searched" in (cache / waiting / "README.md").read_text()
+    (row,) = pl.read_parquet(cache / waiting / "queries.parquet").to_dicts()
+    with pytest.raises(UserError, match="There is no corpus 'wiki18_100w/other'"):
+        open_corpus("wiki18_100w/other")
+    corpus = open_corpus(row["corpus"])
+    assert [corpus.passage(i).id for i in range(len(corpus))] == ["1", "2"] and len(list(large.iterdir())) == 1
+    whole = build("bamboogle", corpus="wiki18_100w", wait=True)  # it is built now, so it is searched
+    assert whole == build("bamboogle", corpus="wiki18_100w") != waiting
+    assert json.loads((cache / whole / "meta.json").read_text())["leaks"]["passages searched"] == 2
+    assert pl.read_parquet(cache / whole / "queries.parquet").to_dicts() == [row]
+
+
+def test_a_small_corpus_and_one_with_gold_passages_do_not_wait(queries: Queries, tmp_path: Path) -> None:
+    for task, corpus in (("hotpotqa", "fullwiki"), ("fever", "beir"), ("hotpotqa", "pooled")):
+        folder = tmp_path / "cache" / build(task, corpus=corpus, wait=True)
+        meta = json.loads((folder / "meta.json").read_text())
+        assert (tmp_path / "cache" / meta["corpus"] / "corpus.parquet").is_file() and meta["leaks"]
+
+
+def test_a_corpus_that_cannot_be_built_is_named_when_it_is_opened(queries: Queries, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / build("bamboogle", corpus="wiki18_100w", wait=True)
+    (tmp_path / "wiki18/psgs_w100.tsv.gz").write_bytes(b"")
+    (id,) = pl.read_parquet(folder / "queries.parquet")["corpus"].to_list()
+    for _ in range(2):  # it waits on
+        with pytest.raises(UserError, match="psgs_w100"):
+            open_corpus(id)
+
+
+def test_a_method_that_does_not_retrieve_needs_the_questions_alone(
+    queries: Queries, tmp_path: Path, undescribed: None
+) -> None:
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+
+    import lm_eval_rag
+
+    lm_eval_rag.register()
+    folder, metadata = str(files("lm_eval_rag.tasks.wikipedia")), {"corpus": "wiki18_100w"}
+
+    def run(method: str, arguments: str) -> dict[str, Any]:
+        manager = TaskManager(include_defaults=False, include_path=folder, metadata=metadata)
+        done = lm_eval.simple_evaluate(method, arguments, tasks=["bamboogle"], task_manager=manager)
+        (sample,) = done["samples"]["bamboogle"]
+        return dict(sample["doc"])
+
+    direct = run("standard_prompting", "generator=dummy,journal=off")
+    assert not (tmp_path / "cache" / "wiki18_100w").exists() and direct["_rag"]["passages"] is None
+    found = run("standard_rag", "generator=dummy,journal=off,k=1")
+    assert (tmp_path / "cache" / found["corpus"] / "corpus.parquet").is_file()
+    assert found["_rag"]["passages"] is not None and found["corpus"] == direct["corpus"]

@@ -11,6 +11,7 @@
 With a judge, ``crag_score`` and its parts use the judge's verdicts on every task. If all judges are models, ``acc_lm``
 is scored too. ``consistency=True`` asks the same models whether the rationale of each answer lies in its passages
 (``factual_consistency``). Verdicts of models are kept in ``$LM_EVAL_RAG_CACHE/journal/judge-<fingerprint>.sqlite``.
+Before the first answer is generated, a model is asked one easy item (:mod:`.preflight`).
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply, digest
 from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.core.progress import Bar
-from lm_eval_rag.harness.generators.base import Decoding, Generator
+from lm_eval_rag.harness.generators.base import Decoding, Generator, Stream
 from lm_eval_rag.harness.generators.batched import stream_of
 from lm_eval_rag.harness.generators.fit import fit
+from lm_eval_rag.harness.generators.memory import make_room
 from lm_eval_rag.harness.scoring.judge import Item, Opinion
 
 DECODING = Decoding(max_tokens=200, stop=(), temperature=0.0)
@@ -80,18 +81,20 @@ class _Session:
 
     def __init__(self, judge: ModelJudge) -> None:
         self.judge, self.mark = judge, judge.fingerprint
+        self.stream: Stream | None = None  # opened with the first item that the journal lacks
         self.tasks: list[asyncio.Task[Opinion | CallError]] = []
         self.refusal: UserError | None = None
 
     async def opinions(self, items: Sequence[Item]) -> list[Opinion | CallError]:
         """The opinion on each item; every one is stored when it arrives."""
         self.bar = Bar(len(items), f"judge {self.judge.name}")
-        self.journal, self.stream = Journal(self.judge.path, self.mark), stream_of(self.judge.generator)
+        self.journal = Journal(self.judge.path, self.mark)
         try:
             self.tasks = [asyncio.create_task(self._opinion(item)) for item in items]
             results = await asyncio.gather(*self.tasks, return_exceptions=True)
         finally:
-            await self.stream.close()
+            if self.stream is not None:
+                await self.stream.close()
             self.journal.close()
             self.bar.close()
         return [self._outcome(result) for result in results]
@@ -115,11 +118,19 @@ class _Session:
         self.bar.update(1, 0, ())
         return Opinion(*reply.value) if isinstance(reply, Reply) else reply
 
+    def _open(self) -> Stream:
+        """The judge's stream; its model is loaded here, in the generator's place where both want a GPU."""
+        if self.stream is None:
+            make_room(self.judge.generator)
+            self.stream = stream_of(self.judge.generator)
+        return self.stream
+
     async def _ask(self, item: Item, check: str) -> tuple[tuple[float, str], float] | CallError:
+        stream = self._open()
         fitted = fit(prompt(item, check, self.judge.subject), self.judge.generator, DECODING.max_tokens)
         if isinstance(fitted, CallError):
             return fitted
-        completion = await self.stream.generate(fitted.text, DECODING, 0)
+        completion = await stream.generate(fitted.text, DECODING, 0)
         if isinstance(completion, CallError):
             return completion
         verdict = read_reply(completion.text, check)

@@ -16,9 +16,12 @@ OPEN = "open"
 MODEL = "Qwen/Qwen2.5-7B-Instruct"  # Apache 2.0; about 15 GB of weights in bfloat16
 REVISION = "a09a35458c702b33eeacc393d103063234e8bc28"
 BACKENDS = ("hf", "vllm")
+# Names of models behind APIs end: gpt-4-0125-preview, CRAG's published judge, was announced to shut down on 2026-03-26,
+# claude-3-5-haiku-20241022 was retired on 2026-02-19, and gpt-4o-mini is announced to shut down on 2027-01-14. See
+# developers.openai.com/api/docs/deprecations and platform.claude.com/docs/en/about-claude/model-deprecations.
 API_JUDGES = {  # lm_eval's model -> its arguments; the key comes from the environment
     "openai-chat-completions": "model=gpt-4o-mini",
-    "anthropic-chat": "model=claude-3-5-haiku-20241022",
+    "anthropic-chat": "model=claude-haiku-4-5-20251001",
     "local-chat-completions": "model=NAME,base_url=http://127.0.0.1:8000/v1/chat/completions",
 }
 KEYS = {"openai-chat-completions": "OPENAI_API_KEY", "anthropic-chat": "ANTHROPIC_API_KEY"}

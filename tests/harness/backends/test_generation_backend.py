@@ -14,7 +14,7 @@ from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
 from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Journal
-from lm_eval_rag.harness.core.prompts import Prompt, Shot, Template
+from lm_eval_rag.harness.core.prompts import Messages, Prompt, Shot, Template
 from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.generators.base import Completion, Decoding
 from lm_eval_rag.harness.generators.batched import Batched
@@ -154,13 +154,49 @@ def test_a_repeated_question_is_sampled_anew_but_not_decoded_anew(temperature, s
 
 
 @pytest.mark.parametrize(
-    "other", [{"temperature": 0.5}, {"max_tokens": 9}, {"stop": ("x",)}, {"prompt": "other"}], ids=str
+    "other",
+    [{"temperature": 0.5}, {"max_tokens": 9}, {"stop": ("x",)}, {"prompt": "other"}, {"thinking": True}],
+    ids=str,
 )
 def test_the_journal_tells_requests_apart(tmp_path, other):
     ask, generator = Generate("p", temperature=0.1, max_tokens=3, stop=("\n",)), Words()
     serve([ask], generator, Journal(tmp_path / "j.sqlite"))
     serve([dataclasses.replace(ask, **other), ask], generator, Journal(tmp_path / "j.sqlite"))
     assert len(generator.made) == 2
+
+
+BEGUN = (  # one text, in the forms in which a chat template is asked to go on
+    "one two three",
+    Messages("", "one", "two three", " "),
+    Messages("", "one ", "two three"),
+    Messages("", "one two", "three", " "),
+)
+
+
+@pytest.mark.parametrize(("continues", "asked"), [(True, 4), (False, 1), (None, 1)])
+def test_the_journal_knows_where_a_reply_begins_if_that_is_how_it_is_sent(tmp_path, continues, asked):
+    generator, path = Words(), tmp_path / "j.sqlite"
+    if continues is not None:
+        generator.continues = continues
+    for prompt in (*BEGUN, *BEGUN):
+        serve([Generate(prompt)], generator, Journal(path))
+    assert len(generator.made) == asked and {text for text, *_ in generator.made} == {"one two three"}
+    generator.made.clear()
+    for prompt in (*BEGUN, *BEGUN):
+        answers(
+            LoglikelihoodBackend(OpenStream(generator), journal=Journal(path)), [(QUERY, Loglikelihood(prompt, "x"))]
+        )
+    assert len(generator.made) == asked
+
+
+def test_a_reply_that_is_begun_is_counted_and_never_dropped():
+    prompt = Prompt(TEMPLATE, "who?", tuple(Passage(f"d{i}", "one two") for i in range(3)), begun="It was Ada who")
+    needed = len(prompt.render(1).split())
+    (reply,) = serve([Generate(prompt)], Words(), limit=needed + 1)
+    assert reply.step.request == prompt.render(1) and reply.step.prompt_tokens == needed
+    assert reply.step.dropped_passages == 2 and reply.step.request.begun == "It was Ada who"
+    alone = dataclasses.replace(prompt, passages=())
+    assert isinstance(fit(alone, Words(8), 0), Fitted) and isinstance(fit(alone, Words(7), 0), CallError)
 
 
 def test_the_task_decodes_unless_the_ask_says_how():

@@ -47,6 +47,30 @@ def test_reasoning_so_far_stands_after_the_cue_where_the_model_goes_on(reasoning
     assert Prompt(PLAIN, "q?", PASSAGES, RULES, shots, reasoning=" ").render() == before.render()
 
 
+def test_a_reply_that_is_begun_stands_where_the_model_goes_on():
+    shots = (Shot("s?", "yes", PASSAGES[:1]),)
+    before = Prompt(PLAIN, "q?", PASSAGES, RULES, shots)
+    prompt = Prompt(PLAIN, "q?", PASSAGES, RULES, shots, begun="Ann met Bob. ").render()
+    assert isinstance(prompt, Messages) and not isinstance(before.render(), Messages)
+    assert prompt == f"{before.render()} Ann met Bob. "  # as it is, after a space
+    assert (prompt.system, prompt.user, prompt.begun) == ("", before.render(), "Ann met Bob. ")
+    assert replace(before, begun="x").render(1) == f"{before.render(1)} x"  # documents are dropped, it is not
+    cue = replace(PLAIN, answer="")  # its text ends in a line break
+    assert Prompt(cue, "q?", begun="<a>").render() == "IC\nQ q?\n<a>"
+
+
+def test_a_reply_that_is_begun_is_apart_from_both_messages():
+    prompt = Prompt(PLAIN, "q?", shots=(Shot("s?", "yes"),), begun="So", apart=True).render()
+    assert isinstance(prompt, Messages) and prompt == "IC\nQ s?\nA yes\n\nQ q?\nA So"
+    assert (prompt.system, prompt.user, prompt.begun) == ("IC\nQ s?\nA yes", "Q q?\nA", "So")
+    assert prompt.user_and_begun == "Q q?\nA So"
+
+
+def test_a_blank_instruction_is_left_out():
+    bare = replace(PLAIN, instruction="", instruction_rules="", instruction_closed="")
+    assert Prompt(bare, "q?").render() == "Q q?\nA" and Prompt(bare, "q?", PASSAGES[:1]).render() == "D\ndoc 0\nQ q?\nA"
+
+
 def test_prompts_that_checkpoints_were_tuned_on_are_as_they_were():
     """The bytes that tiny_rgft was tuned on (prompt version ruleqa-1, commit 1411a01)."""
     prompt = Prompt(template(), "what does Ann praise ?", PASSAGES[:2], RULES, (Shot("s?", "Bob", PASSAGES[:1]),))
@@ -126,3 +150,7 @@ def test_the_messages_of_a_chat_are_copied_whole():
     for copied in (deepcopy(prompt), pickle.loads(pickle.dumps(prompt))):
         assert isinstance(copied, Messages)
         assert (str(copied), copied.system, copied.user) == ("You are brief.\n\nWho?", "You are brief.", "Who?")
+    begun = Messages("", "Who?", "It was ", " ")
+    for copied in (deepcopy(begun), pickle.loads(pickle.dumps(begun))):
+        parts = (str(copied), copied.system, copied.user, copied.begun, copied.user_and_begun)
+        assert parts == ("Who? It was ", "", "Who?", "It was ", "Who? It was ")

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.replies import completion_of
@@ -66,6 +67,15 @@ def test_a_chat_api_gets_one_user_message_and_numbered_seeds(server):
     assert server.seen[0]["temperature"] == 0 and "do_sample" not in server.seen[0]
 
 
+def test_a_chat_api_gets_a_reply_that_is_begun_in_the_user_message(server):
+    server.reply = lambda body: chat_reply("<think>b</think> c")
+    asked = Messages("Be brief.", "who", "It was", " ")
+    generator = api(server)
+    assert generator.generate([asked], Decoding(thinking=True), [0]) == ["<think>b</think> c"]
+    sent = [(message["role"], message["content"]) for message in server.seen[0]["messages"]]
+    assert sent == [("system", "Be brief."), ("user", "who It was")]
+
+
 def test_what_comes_after_a_stop_is_cut_where_the_server_does_not(server):
     server.reply = lambda body: chat_reply("Paris\nLondon")
     assert api(server).generate(["p"], Decoding(), [0]) == ["Paris"]
@@ -108,10 +118,10 @@ def test_other_forms_of_replies_are_read():
             return [part["text"] for part in outputs["content"]]
 
     reply = {"content": [{"type": "text", "text": "x"}], "stop_reason": "max_tokens", "usage": {"input_tokens": 3}}
-    completion = completion_of(Anthropic(), reply, (), 0.5)
+    completion = completion_of(Anthropic(), reply, Decoding(stop=()), 0.5)
     assert completion == Completion("x", "length", prompt_tokens=3, seconds=0.5)
     with pytest.raises(CallError):
-        completion_of(Anthropic(), {"content": []}, (), 0.0)
+        completion_of(Anthropic(), {"content": []}, Decoding(), 0.0)
 
 
 def test_chat_apis_tell_no_log_probabilities_and_no_tokens(server):
@@ -152,6 +162,8 @@ def test_a_completions_api_chats_through_the_tokenizers_template(server, little_
     assert not generator.chat and generator.generate(["who"], Decoding(), [0]) == ["who"]
     generator.chat = True
     assert generator.generate(["who"], Decoding(), [0]) == ["<|user|>who<|assistant|>"]
+    begun = Messages("", "who", "It was", " ")  # it goes on in the reply, which a chat API cannot
+    assert generator.generate([begun], Decoding(), [0]) == ["<|user|>who<|assistant|>It was"] and generator.continues
     bare = api(server, "local-completions", tokenizer_backend="none")
     bare.chat = True
     with pytest.raises(UserError, match=r"generator=local-completions has no chat template.*Leave out chat=True"):

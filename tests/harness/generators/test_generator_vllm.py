@@ -7,6 +7,8 @@ import asyncio
 import json
 import shutil
 import time
+from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -16,7 +18,9 @@ from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.plugin.arguments import _batch_size, read_arguments
+from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.rulerag_icl import rulerag_icl
+from lm_eval_rag.methods.self_rag import self_rag
 
 pytestmark = pytest.mark.usefixtures("vllm")
 
@@ -125,6 +129,22 @@ def test_several_engines_of_one_model_are_given_batches(little_llama):
     """lm_eval runs them through Ray, a list at a time."""
     several = LMGenerator(ModelSpec("vllm", {"pretrained": "x", "data_parallel_size": 2}, batch_size="auto"))
     assert not several.streams and generator_of(little_llama).streams
+
+
+def test_self_rag_gets_from_it_what_it_gets_from_hf(little_llama):
+    """In the checkpoints' tokens: the 62 calls of a question with five passages, of which 57 are log-probabilities."""
+    corpus = [{"id": str(i), "text": f"who visited Time {i}"} for i in range(5)]
+    method = partial(self_rag, tokens=True, variant="flashrag", threshold=-1.0, segment_tokens=9)
+    here = LMGenerator(ModelSpec("hf", {"pretrained": str(little_llama), "dtype": "float32"}, device="cpu"), chat=False)
+    (answer, trace), (wanted, known) = (
+        run(method, ["who visited Time"], corpus=corpus, generator=generator)[0]
+        for generator in (generator_of(little_llama), here)
+    )
+    asked = Counter(step.ask for step in trace.steps)
+    assert (asked["Generate"], asked["Loglikelihood"]) == (5, 57)
+    assert answer == wanted and [step.ask for step in trace.steps] == [step.ask for step in known.steps]
+    logs, right = ([float(s.reply) for s in one.steps if s.ask == "Loglikelihood"] for one in (trace, known))
+    assert logs == pytest.approx(right, abs=1e-3)
 
 
 # --- adapters

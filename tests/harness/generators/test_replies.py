@@ -5,17 +5,17 @@ import email.utils
 import pytest
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.generators.base import Completion
+from lm_eval_rag.harness.generators.base import Completion, Decoding
 from lm_eval_rag.harness.generators.network import GENERATOR, StatusError, problem_of, retry_after
-from lm_eval_rag.harness.generators.replies import completion_of, split_thinking
+from lm_eval_rag.harness.generators.replies import completion_of, local_completion, split_thinking
 
 
 def reply(content, finish="stop", **message):
     return {"choices": [{"message": {"content": content, **message}, "finish_reason": finish}]}
 
 
-def read(data, stops=()):
-    return completion_of(object(), data, stops, 0.0)
+def read(data, stops=(), **decoding):
+    return completion_of(object(), data, Decoding(stop=tuple(stops), **decoding), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,14 @@ def test_no_text_without_a_reason_is_a_failure():
 def test_stop_strings_in_thoughts_cut_nothing():
     assert read(reply("<think>a\nb</think>Paris\nLondon"), ["\n"]).text == "Paris"
     assert split_thinking("a < b") == ("", "a < b")
+
+
+def test_thoughts_stay_where_they_are_asked_for():
+    text = " <think>\na </think>\n\n<search> b "
+    assert read(reply(text), thinking=True) == Completion(text, "stop")
+    assert read(reply("<think>a\nb</think>"), ["\n"], thinking=True) == Completion("<think>a", "stop")
+    assert local_completion(text, Decoding(thinking=True), "length", 3) == Completion(text, "length", "", None, 3)
+    assert local_completion(text, Decoding()) == Completion("<search> b ", "", "a")
 
 
 def test_tokens_as_the_server_counted_them():

@@ -1,8 +1,14 @@
 """The recorded responses of the real server: their functions and shapes, and the same replies from the same content.
 
-Each recorded response is written into a file of the official layout; the embedded backend then has to answer the
-recorded call with it. Company names are searched in the real file. The songs and entities of the recorded searches lie
-among thousands of made-up names, in files that count as official, so that they are searched as on the server.
+25 of the API's 38 functions have recorded responses (26 calls); nothing here says whether the other 13 reply as the
+real server does. Each recorded response is written into a file of the official layout; the embedded backend then has to
+answer the recorded call with it. Company names are searched in the real file. The songs and entities of the recorded
+searches lie among thousands of made-up names, in files that count as official, so that they are searched as on the
+server.
+
+All replies have to be equal, with one exception: those of ``open_search_entity_by_name`` are compared in groups of
+equal score, in any order within a group. The server orders equal scores by an unstable sort over its whole file, and
+that file is not at hand.
 """
 
 import ast
@@ -160,7 +166,17 @@ def test_the_same_content_gives_the_recorded_reply(
         if name == "open_search_entity_by_name":
             reply, result = by_score(reply), by_score(result)
         assert json.dumps(reply, sort_keys=True) == json.dumps(result, sort_keys=True), name
-    assert len({name for name, _, _ in recorded}) == 25
+    assert (len(recorded), len({name for name, _, _ in recorded}), len(FUNCTIONS)) == (26, 25, 38)
+
+
+def test_the_documentation_names_the_functions_without_a_recorded_reply(recorded: Recorded) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "crag.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"other 13 have no recorded reply:(.*?)They follow", text, flags=re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", listed)) == set(FUNCTIONS) - {name for name, _, _ in recorded}
+    assert (
+        "25 of the API's 38 functions have recorded replies" in text
+        and "`open_search_entity_by_name` is compared" in text
+    )
 
 
 def by_score(names: list[str]) -> list[list[str]]:

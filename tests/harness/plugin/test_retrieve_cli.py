@@ -15,7 +15,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.documents.intake import as_corpus
-from lm_eval_rag.harness.plugin.retrieve_cli import Wanted, make_run, retrieve_main
+from lm_eval_rag.harness.plugin.retrieve_cli import Wanted, make_run, retrieve_main, retriever_options
 from lm_eval_rag.harness.retrieval import make_retriever
 from lm_eval_rag.harness.retrieval.run_file import read_note
 
@@ -23,6 +23,17 @@ from lm_eval_rag.harness.retrieval.run_file import read_note
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "runs" / "run.parquet"
+
+
+def test_options_are_read_as_model_args() -> None:
+    """A prefix keeps its space: without it the vectors would be those of another encoder."""
+    text = "retriever_model=e5,query_prefix=query: ,document_prefix=passage: ,normalize=true,max_length=512"
+    assert retriever_options(text) == {
+        "model": "e5", "query_prefix": "query: ", "document_prefix": "passage: ", "normalize": True, "max_length": 512,
+    }  # fmt: skip
+    assert retriever_options("") == {}
+    with pytest.raises(UserError, match=r"--retriever-args 'e5' cannot be read.*Write NAME=VALUE"):
+        retriever_options("e5")
 
 
 def test_the_questions_of_a_task(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.plugin.arguments import LM_EVALS, read_arguments
+from lm_eval_rag.harness.plugin.retrieve_cli import retriever_options
 from lm_eval_rag.harness.reproduce.check_table import check_retriever
 from lm_eval_rag.harness.reproduce.running import jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
@@ -41,14 +43,20 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{table.name}-{row.name}" for table, row in ROWS])
-def test_a_command_is_read_as_the_row_is_meant(table: Table, row: Row) -> None:
+def test_a_command_is_read_as_the_row_is_meant(
+    table: Table, row: Row, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "prompt_file" in row.arguments:  # what the first of its commands writes
+        (tmp_path / row.arguments["prompt_file"]).write_text('version = "theirs"')
     from lm_eval.api.registry import get_model
 
     import lm_eval_rag
 
     lm_eval_rag.register()
     for job in jobs(row):
-        (command,) = job.commands(Path("out"))
+        *before, command = job.commands(Path("out"))
+        assert before == list(row.before)
         config = parsed(command)
         assert (config.model, list(config.tasks)) == (row.model, list(job.tasks))
         given = {key: value for key, value in job.arguments.items() if key != "batch_size"}
@@ -98,10 +106,63 @@ def test_large_rows_say_all_that_the_numbers_hang_on() -> None:
             assert prefixes == ("query: ", "passage: "), where
 
 
+def test_vectors_are_those_of_the_command_that_encodes_ahead() -> None:
+    """The options of ``lm-eval-rag encode`` are those of the row's retriever, and the corpus is the row's."""
+    found = 0
+    for table, row in ROWS:
+        for line in row.before:
+            words = shlex.split(line)
+            if words[:2] != ["lm-eval-rag", "encode"]:
+                continue
+            given = dict(zip(words[2::2], words[3::2], strict=True))
+            options = {key: value for key, value in row.arguments.items() if key.startswith("retriever_")}
+            wanted = {key.removeprefix("retriever_"): value for key, value in options.items()}
+            assert retriever_options(given["--retriever-args"]) == wanted, row.name
+            (task,) = given["--tasks"].split(",")
+            assert choice_of(task, None)[0] == row.corpora[task] and table.name == "flashrag"
+            found += 1
+    assert found == 5
+
+
+def test_rows_of_large_models_say_how_many_calls_they_make() -> None:
+    for name in ("flashrag", "hipporag", "crp_table1"):
+        for row in TABLES[name].rows:
+            if row.model and row.needs and row.arguments["generator"] != "dummy":
+                assert re.search(r"\d calls of the model|million calls of the model", row.needs), row.name
+
+
+def test_every_baseline_of_crp_rags_table_has_its_claim() -> None:
+    table = TABLES["crp_table1"]
+    rows = {row.name for row in table.rows if row.published}
+    assert {name for claim in table.claims for name in claim.worse if name in rows} == rows - {"glm-crp"}
+
+
+def test_published_only_are_methods_that_are_not_here() -> None:
+    waiting = {row.published["method"] for row in TABLES["hipporag"].rows if not row.model}
+    encoders = {"GTE-Qwen2-7B-Instruct", "GritLM-7B", "NV-Embed-v2 (7B)"}
+    assert waiting == {*encoders, "HippoRAG", "HippoRAG (reproduced)", "HippoRAG 2", "LightRAG"}
+
+
+def test_both_rows_of_raptor_are_one_run() -> None:
+    """The second finds the calls of the first in the journal, which is named by the arguments."""
+    first, second = (row for row in TABLES["hipporag"].rows if row.model == "raptor")
+    ((one,), (other,)) = (jobs(first), jobs(second))
+    assert one.name(None) == other.name(None)
+
+
 def defaults_of(row: Row) -> dict[str, Any]:
     from lm_eval.api.registry import get_model
 
     return defaults(get_model(row.model).method)
+
+
+def test_search_r1s_checkpoints_get_the_prompt_that_the_script_before_them_writes() -> None:
+    rows = [row for row in TABLES["search_r1"].rows if row.arguments.get("protocol") == "search_r1"]
+    assert len(rows) == 4
+    for row in rows:
+        assert row.before == ("python scripts/search_r1_prompt.py",) and row.chat
+        script = (Path(__file__).parents[3] / row.before[0].split()[1]).read_text(encoding="utf-8")
+        assert f'default=Path("{row.arguments["prompt_file"]}")' in script and row.arguments["prompt_file"] in row.needs
 
 
 def test_flashrags_protocol() -> None:

@@ -217,6 +217,15 @@ def test_a_row_that_is_a_chat_says_so_to_its_model(
     assert chats == [True, False, False]
 
 
+def test_the_models_of_a_row_make_room_for_the_next(
+    reproduce: Callable[..., int], evaluated: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after: list[int] = []
+    monkeypatch.setattr("lm_eval_rag.harness.reproduce.running.release_all", lambda: after.append(len(evaluated)))
+    assert reproduce("--only", "vote", "random") == 0
+    assert after == [1, 2]
+
+
 def test_a_dry_run_runs_nothing(
     reproduce: Callable[..., int], evaluated: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
