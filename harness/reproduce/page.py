@@ -237,5 +237,6 @@ def _commands(all_jobs: Sequence[Job], table: Table) -> Iterable[str]:
     yield from dict.fromkeys(line for job in all_jobs for line in job.commands(out))
     if all_jobs:
         words = ["lm-eval-rag", "reproduce", name, "--only", all_jobs[0].row.line]
+        words += [] if table.max_steps is None else ["--max-steps", str(table.max_steps)]
         trained = any(job.steps for job in all_jobs)
         yield f"# {'training and evaluation in one' if trained else 'the same, with this page'}: {shlex.join(words)}"

@@ -52,13 +52,19 @@ def how(page: Page) -> str:
 
 def warnings(page: Page) -> list[str]:
     """What keeps the page from being a result: a limit, rows of claims that are missing, questions without a score."""
-    return list(filter(None, (_trial(page), _provisional(page), _unscored(page))))
+    return list(filter(None, (_trial(page), _short_training(page), _provisional(page), _unscored(page))))
 
 
 def _trial(page: Page) -> str:
     if page.limit is None:
         return ""
     return f"A trial, not a result: only the first {page.limit} questions of each task were run (--limit)."
+
+
+def _short_training(page: Page) -> str:
+    if page.table.max_steps is None:
+        return ""
+    return f"A trial, not a result: every training of a row ended after {page.table.max_steps} steps (--max-steps)."
 
 
 def _provisional(page: Page) -> str:

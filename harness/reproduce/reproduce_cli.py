@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,11 +28,12 @@ from lm_eval_rag.harness.reproduce.page_html import render_html
 from lm_eval_rag.harness.reproduce.page_text import render_text
 from lm_eval_rag.harness.reproduce.printed_commands import plan
 from lm_eval_rag.harness.reproduce.row_results import Reader
-from lm_eval_rag.harness.reproduce.running import Runner, jobs
+from lm_eval_rag.harness.reproduce.running import Job, Runner, jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
-from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, merge, rows_of_share, write_note
+from lm_eval_rag.harness.reproduce.table_shards import check_shared_calls, jobs_of_share, merge, write_note
 from lm_eval_rag.harness.reproduce.table_spec import Row, Table
 from lm_eval_rag.harness.reproduce.training import Trainer
+from lm_eval_rag.harness.reproduce.trial import trial_of
 
 log = logging.getLogger(__name__)
 FAILED, UNSCORED = 1, 3  # exit statuses: a row failed, questions have no score
@@ -56,30 +58,31 @@ def reproduce_main(argv: Sequence[str], *, tables: Path, published: Path, build:
         UserError: Bad arguments, an unknown table or row, or an unknown name in the table.
     """
     options = _parser(tables).parse_args(argv)
-    table, numbers = find_table(options.table, tables), read_published(published)
+    table, numbers = _table(options, tables), read_published(published)
     check_table(table, numbers)
     listed = options.dry_run or options.write_samples  # also rows that do not run here
     everything = listed and not (options.only or options.without_training)
     rows = table.rows if everything else chosen(table, options.only, trained=not options.without_training)
+    every = [job for row in rows for job in jobs(row)]
     limit = None if options.limit is None else at_least("--limit", options.limit)
     out = options.out or Path("reproduced") / table.name
     runner = Runner(out, Trainer(build), limit, table.share_calls)
     share = _share(options, table)
     if options.merge is not None:
-        failed = merge(options.merge or [out], table, rows, runner)
+        failed = merge(options.merge or [out], table, every, runner)
         return _end(table, numbers, runner, failed, clustered=not options.unclustered)
-    every, rows = rows, rows_of_share(rows, share) if share else rows
+    own = jobs_of_share(every, share) if share else every
     if options.dry_run:
-        sys.stdout.write("\n".join(plan(table, rows, runner, options.table, options.only)) + "\n")
+        sys.stdout.write("\n".join(plan(table, own, runner, _words(options), options.only)) + "\n")
         return 0
     output_folder(out)
     if options.write_samples:
-        sys.stdout.write("".join(f"{path}\n" for path in runner.write_samples(rows)))
+        sys.stdout.write("".join(f"{path}\n" for path in runner.write_samples(own)))
         return 0
-    failed = {} if options.page_only else run_rows(rows, runner)
+    failed = {} if options.page_only else run_jobs(own, runner)
     if share:
-        note = write_note(table, every, rows, share, runner, failed)
-        sys.stdout.write(f"{len(rows)} of {len(every)} rows have ended: {note}\nThe page is made by --merge.\n")
+        note = write_note(table, every, own, share, runner, failed)
+        sys.stdout.write(f"{len(own)} of {len(every)} evaluations have ended: {note}\nThe page is made by --merge.\n")
         return FAILED if failed else 0
     return _end(table, numbers, runner, failed, clustered=not options.unclustered)
 
@@ -89,6 +92,15 @@ def _end(
 ) -> int:
     """Write the page, print it, and return the exit status."""
     output_folder(runner.out)
+    by_hand = list(dict.fromkeys(row.line for row in table.rows for job in jobs(row) if runner.only_by_hand(job)))
+    if by_hand:
+        command = shlex.join(["lm-eval-rag", "reproduce", table.file or table.name, "--only", *by_hand])
+        log.warning(
+            "%s: run by single lines, which the page does not have. It has them after `%s`, which reuses their "
+            "trainings and calls.",
+            ", ".join(by_hand),
+            command,
+        )
     page = write_page(table, numbers, runner, failed, clustered=clustered)
     sys.stdout.write(f"{render_text(page)}\n{runner.out / 'page.html'}\n")
     return FAILED if failed else UNSCORED if page.unscored else 0
@@ -101,6 +113,11 @@ def _share(options: argparse.Namespace, table: Table) -> tuple[int, int] | None:
         raise UserError("--shard runs rows and --merge joins those of all shards: give one of the two.")
     check_shared_calls(table)
     return share_of("--shard", options.shard)
+
+
+def _table(options: argparse.Namespace, tables: Path) -> Table:
+    table, steps = find_table(options.table, tables), options.max_steps
+    return table if steps is None else trial_of(table, at_least("--max-steps", steps))
 
 
 def find_table(name: str, tables: Path) -> Table:
@@ -137,10 +154,9 @@ def chosen(table: Table, only: Sequence[str] | None, *, trained: bool = True) ->
     return [row for row in rows if not row.needs]
 
 
-def run_rows(rows: Sequence[Row], runner: Runner) -> dict[str, str]:
+def run_jobs(all_jobs: Sequence[Job], runner: Runner) -> dict[str, str]:
     """Run what has not been run; returns row -> error for rows with bad input, which do not stop the others."""
     failed: dict[str, str] = {}
-    all_jobs = [job for row in rows for job in jobs(row)]
     for number, job in enumerate(all_jobs, start=1):
         log.info("%d of %d: %s on %s", number, len(all_jobs), job.row.name, ", ".join(job.tasks))
         try:
@@ -184,7 +200,10 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", metavar="ROW", help=which)
     training = "leave out rows that need a training step of the table; the page is then provisional"
     parser.add_argument("--without-training", action="store_true", help=training)
-    parser.add_argument("--limit", type=int, metavar="N", help="a trial with the first N questions of each task")
+    limiting = "a trial with the first N questions of each task; training is whole without --max-steps"
+    parser.add_argument("--limit", type=int, metavar="N", help=limiting)
+    short = "a trial whose training steps end after N steps of the optimizer; its checkpoints and runs are its own"
+    parser.add_argument("--max-steps", type=int, metavar="N", help=short)
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: reproduced/TABLE); keeps its finished runs")
     parser.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the rows, on one of N machines")
     merging = "join the shards in these folders (default: that of --out) and write the page"
@@ -201,6 +220,14 @@ def _parser(tables: Path) -> argparse.ArgumentParser:
 
 def _fits(row: Row, pattern: str) -> bool:
     return fnmatchcase(row.line, pattern) or fnmatchcase(row.name, pattern)
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """The command that runs what ``--dry-run`` lists, rows that need a GPU or a key among them."""
+    words = ["lm-eval-rag", "reproduce", options.table, "--only", *(options.only or ["*"])]
+    words += ["--without-training"] if options.without_training else []
+    given = {"--limit": options.limit, "--max-steps": options.max_steps, "--out": options.out, "--shard": options.shard}
+    return words + [text for name, value in given.items() if value is not None for text in (name, str(value))]
 
 
 def _jsonable(value: Any) -> Any:

@@ -25,7 +25,7 @@ from lm_eval_rag.harness.generators.memory import release_all
 from lm_eval_rag.harness.plugin.saved_run import save_run
 from lm_eval_rag.harness.reproduce.sharing import CALLS, shared_calls
 from lm_eval_rag.harness.reproduce.table_spec import Row, TrainingStep
-from lm_eval_rag.harness.reproduce.training import Trainer, arguments, key_of, plain, steps_within
+from lm_eval_rag.harness.reproduce.training import Trainer, arguments, by_hand_folder, plain, steps_within
 
 log = logging.getLogger(__name__)
 DONE, SAMPLES = "done.json", "samples.json"
@@ -39,6 +39,11 @@ class Job:
     tasks: tuple[str, ...]
     arguments: Mapping[str, Any]
     corpus: str = ""
+
+    @property
+    def run_name(self) -> str:
+        """The row and its tasks; no other evaluation of a table has it."""
+        return f"{self.row.name} on {', '.join(self.tasks)}"
 
     @property
     def steps(self) -> list[TrainingStep]:
@@ -132,6 +137,10 @@ class Runner:
         """Whether it has been run to its end."""
         return (self.folder(job) / DONE).is_file()
 
+    def only_by_hand(self, job: Job) -> bool:
+        """Whether the printed line of a job's row was run, and the job itself was not."""
+        return not self.finished(job) and any((self.out / "runs" / job.row.name).glob("*/results_*.json"))
+
     def run(self, job: Job) -> bool:
         """Run a job, unless it is finished and would give the same again; returns whether it was run.
 
@@ -141,10 +150,7 @@ class Runner:
         import lm_eval.models  # noqa: F401  (ours register after lm_eval's own)
         from lm_eval.api.registry import get_model
 
-        options = {
-            key: str(self.trainer.checkpoint(value)) if isinstance(value, TrainingStep) else value
-            for key, value in job.arguments.items()
-        }
+        options = self.trainer.resolved(job.arguments)
         model = get_model(job.row.model).create_from_arg_obj(dict(options))
         model.chat_template(job.row.chat)  # before the fingerprint, which depends on it
         folder = self.folder(job)
@@ -192,9 +198,9 @@ class Runner:
             gen_kwargs=dict(job.row.gen_kwargs) or None,
         )
 
-    def write_samples(self, rows: Sequence[Row]) -> list[Path]:
-        """Write the files of sampled questions that the printed commands of these rows read."""
-        files = {job.samples_file(self.out): job for row in rows for job in jobs(row) if job.sample}
+    def write_samples(self, wanted: Sequence[Job]) -> list[Path]:
+        """Write the files of sampled questions that the printed commands of these evaluations read."""
+        files = {job.samples_file(self.out): job for job in wanted if job.sample}
         for path, job in files.items():
             output_folder(self.out)
             path.write_text(json.dumps(self._samples(job)), encoding="utf-8")
@@ -239,7 +245,7 @@ def _training(step: TrainingStep) -> Iterator[str]:
     """The training commands of a step, those of the steps within it first."""
     for inner in steps_within(step):
         yield from _training(inner)
-    words = ["lm-eval-rag", "train", *arguments(step, _shown), "--out", _shown(step)]
+    words = ["lm-eval-rag", "train", *arguments(step, by_hand_folder), "--out", by_hand_folder(step)]
     yield shlex.join(words) + (f"  # on the part {step.bank} of the rule bank" if step.bank else "")
 
 
@@ -248,4 +254,4 @@ def _pairs(options: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"checkpoints/{key_of(value)}" if isinstance(value, TrainingStep) else str(value)
+    return by_hand_folder(value) if isinstance(value, TrainingStep) else str(value)

@@ -1,8 +1,9 @@
 """The rows of a table divided over machines: ``reproduce TABLE --shard I/N``, and then ``--merge``.
 
-Rows that take a checkpoint of the same training step stay together, so that it is trained once. Each shard leaves a
-note in its output folder, when its last row has ended. Merging checks the notes, brings the finished runs together, and
-writes the page that one machine would have written from the same runs.
+What is divided are evaluations: a row on all tasks that have the same arguments, so on each task apart where it takes a
+checkpoint of that task. Those that take a checkpoint of the same training step stay together, so that it is trained
+once. Each shard leaves a note in its output folder, when its last evaluation has ended. Merging checks the notes,
+brings the finished runs together, and writes the page that one machine would have written from the same runs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import storing
 from lm_eval_rag.harness.core.journal import digest
-from lm_eval_rag.harness.reproduce.running import DONE, Runner, jobs
-from lm_eval_rag.harness.reproduce.table_spec import Row, Table, TrainingStep
+from lm_eval_rag.harness.reproduce.running import DONE, Job, Runner
+from lm_eval_rag.harness.reproduce.table_spec import Table, TrainingStep
 from lm_eval_rag.harness.reproduce.training import key_of, steps_within
 
 NOTES = "shard-*-of-*.json"
@@ -32,8 +33,8 @@ class Note:
         table: Hash of the table.
         shard: I of ``I/N``.
         shards: N.
-        rows: Names of all rows that the shards run together.
-        own: Names of those that this one has run.
+        runs: Names of all evaluations that the shards make together.
+        own: Names of those that this one has made.
         limit: As ``--limit``.
         failed: Row -> why it failed.
     """
@@ -41,24 +42,24 @@ class Note:
     table: str
     shard: int
     shards: int
-    rows: tuple[str, ...]
+    runs: tuple[str, ...]
     own: tuple[str, ...]
     limit: int | None
     failed: Mapping[str, str]
 
 
-def rows_of_share(rows: Sequence[Row], share: tuple[int, int]) -> list[Row]:
-    """The rows of one of N machines, in order; () if there are more machines than rows."""
-    groups: list[tuple[set[str], list[Row]]] = []
-    for row in rows:
-        steps = {key_of(step) for job in jobs(row) for step in _all_steps(job.steps)}
+def jobs_of_share(jobs: Sequence[Job], share: tuple[int, int]) -> list[Job]:
+    """The evaluations of one of N machines, in order; () if there are more machines than evaluations."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for job in jobs:
+        steps = {key_of(step) for step in _all_steps(job.steps)}
         together = [group for group in groups if group[0] & steps]
-        merged = (steps.union(*(group[0] for group in together)), [r for group in together for r in group[1]] + [row])
+        names = [name for group in together for name in group[1]] + [job.run_name]
         place = groups.index(together[0]) if together else len(groups)
         groups = [group for group in groups if group not in together]
-        groups.insert(place, merged)
-    chosen = {row.name for _, group in groups[share[0] - 1 :: share[1]] for row in group}
-    return [row for row in rows if row.name in chosen]
+        groups.insert(place, (steps.union(*(group[0] for group in together)), names))
+    chosen = {name for _, names in groups[share[0] - 1 :: share[1]] for name in names}
+    return [job for job in jobs if job.run_name in chosen]
 
 
 def check_shared_calls(table: Table) -> None:
@@ -72,39 +73,38 @@ def check_shared_calls(table: Table) -> None:
 
 def write_note(
     table: Table,
-    rows: Sequence[Row],
-    own: Sequence[Row],
+    every: Sequence[Job],
+    own: Sequence[Job],
     share: tuple[int, int],
     runner: Runner,
     failed: Mapping[str, str],
 ) -> Path:
     """Write the note of a shard that has ended, into the runner's output folder."""
-    names = tuple(row.name for row in rows)
-    note = Note(hash_of(table), *share, names, tuple(row.name for row in own), runner.limit, dict(failed))
+    names, mine = (tuple(job.run_name for job in jobs) for jobs in (every, own))
+    note = Note(hash_of(table), *share, names, mine, runner.limit, dict(failed))
     path = runner.out / f"shard-{share[0]}-of-{share[1]}.json"
     with storing(path, "Free space, or give another --out."):
         path.write_text(json.dumps(asdict(note), indent=1), encoding="utf-8")
     return path
 
 
-def merge(folders: Sequence[Path], table: Table, rows: Sequence[Row], runner: Runner) -> dict[str, str]:
+def merge(folders: Sequence[Path], table: Table, jobs: Sequence[Job], runner: Runner) -> dict[str, str]:
     """Bring the runs of all shards together in the runner's output folder; returns row -> why it failed.
 
     Args:
         folders: Output folders of the shards; one if the machines share it.
-        rows: The rows that the command chooses; those of the shards must be the same.
+        jobs: The evaluations of the rows that the command chooses; those of the shards must be the same.
 
     Raises:
         UserError: A shard is missing, is there twice, is of another table, or two hold different runs of a row.
     """
     notes = [(path, _read(path)) for folder in folders for path in sorted(folder.glob(NOTES))]
-    _check(notes, folders, table, rows, runner.limit)
-    by_name = {row.name: row for row in rows}
+    _check(notes, folders, table, jobs, runner.limit)
+    by_name = {job.run_name: job for job in jobs}
     for path, note in notes:
-        for name in note.own:
-            for job in jobs(by_name[name]):
-                folder = runner.folder(job)
-                _bring(path.parent / folder.relative_to(runner.out), folder, name, failed=name in note.failed)
+        for job in map(by_name.__getitem__, note.own):
+            folder, row = runner.folder(job), job.row.name
+            _bring(path.parent / folder.relative_to(runner.out), folder, row, failed=row in note.failed)
     return {row: why for _, note in notes for row, why in note.failed.items()}
 
 
@@ -122,7 +122,7 @@ def _all_steps(steps: Sequence[TrainingStep]) -> Iterator[TrainingStep]:
 def _read(path: Path) -> Note:
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
-        return Note(**{**note, "rows": tuple(note["rows"]), "own": tuple(note["own"])})
+        return Note(**{**note, "runs": tuple(note["runs"]), "own": tuple(note["own"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{path} is no note of a shard ({error}). Run the shard again; finished rows are kept."
@@ -130,21 +130,21 @@ def _read(path: Path) -> Note:
 
 
 def _check(
-    notes: Sequence[tuple[Path, Note]], folders: Sequence[Path], table: Table, rows: Sequence[Row], limit: int | None
+    notes: Sequence[tuple[Path, Note]], folders: Sequence[Path], table: Table, jobs: Sequence[Job], limit: int | None
 ) -> None:
-    """Raise a UserError unless the notes are those of all shards of these rows, each once."""
+    """Raise a UserError unless the notes are those of all shards of these evaluations, each once."""
     if not notes:
         raise UserError(
             f"No shard has ended in {', '.join(map(str, folders))}: there is no {NOTES}. Give their folders."
         )
-    first, names = notes[0][1], tuple(row.name for row in rows)
+    first, names = notes[0][1], tuple(job.run_name for job in jobs)
     seen: dict[int, Path] = {}
     for path, note in notes:
         if note.table != hash_of(table):
             raise UserError(f"{path} is of another table, or of another version of its file.")
         if note.shards != first.shards:
             raise UserError(f"{path} overlaps {notes[0][0]}: one of {note.shards} shards, the other of {first.shards}.")
-        if note.rows != names or note.limit != limit:
+        if note.runs != names or note.limit != limit:
             raise UserError(
                 f"{path} was run with other rows or another --limit. Give --merge the same --only, --limit and "
                 "--without-training as the shards."

@@ -176,13 +176,13 @@ class Table:
         file: The file as it was named on the command line; "" for a table of the package.
         verdicts: Whether each row ends in a verdict: does it reproduce its published numbers (see :mod:`.verdicts`).
         margin: How far apart a published number and ours may be that count as close, in points.
+        max_steps: Number of steps after which training ends in a trial; None for a whole training.
     """
 
     name: str
     title: str
     source: str = ""
     notes: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -192,6 +192,8 @@ class Table:
     verdicts: bool = False
     margin: float = MARGIN
     file: str = ""
+    running: tuple[str, ...] = ()
+    max_steps: int | None = None
 
     @property
     def compared(self) -> bool:

@@ -118,7 +118,7 @@ def documents_of(part: Part, rows: Sequence[int], hard: int, draw: Any) -> tuple
 
 
 def train_query_tower(encoder: QueryEncoder, parts: Sequence[Part], settings: Settings, state: State) -> None:
-    """Train from the position of ``state`` to the last epoch; ``state`` keeps the best tower by dev recall.
+    """Train from the position of ``state`` to the last step; ``state`` keeps the best tower by dev recall.
 
     Raises:
         UserError: The loss is not finite; the best tower so far is kept.
@@ -137,20 +137,24 @@ def train_query_tower(encoder: QueryEncoder, parts: Sequence[Part], settings: Se
         state.restore(encoder.module, optimizer)
     encoder.module.train()  # a model is loaded in evaluation mode, and a resumed run has not evaluated yet
     per_epoch = len(batches(parts, settings.batch_size, settings.seed, 0))
+    steps = settings.steps(per_epoch)
     for epoch, step, batch in _remaining(parts, settings, state.position):
         done = epoch * per_epoch + step
+        if done == steps:
+            break
         for group, lr in zip(optimizer.param_groups, state.rates, strict=True):
-            group["lr"] = lr * (1 - done / (per_epoch * settings.epochs))
+            group["lr"] = lr * (1 - done / steps)
         value = _step(module, accelerator, optimizer, parts, batch, settings, (epoch, step))
         if not math.isfinite(value):
             raise UserError(state.failed(done, value))
         state.log(done, value)
         last = step == per_epoch - 1
         state.position = (epoch + 1, 0) if last else (epoch, step + 1)
-        if last and ((epoch + 1) % settings.eval_every == 0 or epoch + 1 == settings.epochs):
-            state.evaluated(epoch + 1, dev_recall(encoder, parts))
+        ends = done + 1 == steps
+        if ends or (last and (epoch + 1) % settings.eval_every == 0):
+            state.evaluated(epoch + 1 if last else round((done + 1) / per_epoch, 4), dev_recall(encoder, parts))
         if accelerator.is_main_process:
-            state.keep(encoder.module, optimizer, now=last)
+            state.keep(encoder.module, optimizer, now=last or ends)
 
 
 def dev_recall(encoder: QueryEncoder, parts: Sequence[Part]) -> dict[str, float]:

@@ -48,9 +48,7 @@ def train_generator(settings: Settings, setup: Setup, corpora: dict[str, str], o
     """
     settings.check()
     need("Training a generator", "train", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    recorded = {**settings.recorded(), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
-    recorded["retriever"] = [setup.corpora.retriever, dict(setup.corpora.options)]
-    outcome = Outcome(out, settings.mode, recorded)
+    outcome = Outcome(out, settings.mode, recorded(settings, setup, corpora))
     if outcome.finished:
         log.info("%s is already finished.", out)
         return outcome.finished
@@ -83,6 +81,12 @@ def _taught(rows: Sequence[Row], settings: Settings) -> list[Row]:
             "Give --unstated keep or abstain, or another --retriever."
         )
     return trained
+
+
+def recorded(settings: Settings, setup: Setup, corpora: dict[str, str]) -> dict[str, Any]:
+    """All settings of a run, as ``rulerag.json`` has them."""
+    own = {**settings.recorded(), "method": setup.name, "parameters": dict(setup.parameters), "corpora": corpora}
+    return {**own, "retriever": [setup.corpora.retriever, dict(setup.corpora.options)]}
 
 
 def _by_epoch(settings: Settings, setup: Setup, rows: list[Row], model: Loaded) -> list[list[Row]]:

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def train_retriever(settings: Settings, corpora: Mapping[str, str], out: Path) -
     encoder, parts = _loaded(settings, corpora)
     log.info("%s", "; ".join(f"{p.task}: {len(p.examples)} examples, {len(p.dev)} dev questions" for p in parts))
     out.mkdir(parents=True, exist_ok=True)
-    steps = settings.epochs * len(batches(parts, settings.batch_size, settings.seed, 0))
+    steps = settings.steps(len(batches(parts, settings.batch_size, settings.seed, 0)))
     state = State(
         out,
         settings,
@@ -149,7 +149,7 @@ def _finished(out: Path, settings: Settings, corpora: list[str]) -> dict[str, An
         if out.is_dir() and any(out.iterdir()) and not any((out / name).is_file() for name in (FILE, NEW)):
             raise UserError(f"The folder {out} is not empty and contains no training run. Give another --out.")
         return None
-    if note.settings == json.loads(json.dumps(asdict(settings))) and list(note.corpora) == corpora:
+    if note.settings == json.loads(json.dumps(settings.recorded())) and list(note.corpora) == corpora:
         (out / FILE).unlink(missing_ok=True)  # where the run was killed between the note and this
         return dict(note.results)
     raise UserError(
@@ -165,11 +165,11 @@ def _note(settings: Settings, corpora: Mapping[str, str], results: Mapping[str, 
         mode=settings.mode,
         tasks=tuple(corpora),
         corpora=tuple(corpora.values()),
-        settings=asdict(settings),
+        settings=settings.recorded(),
         seed=settings.seed,
         results=results,
         versions=package_versions,
-        base_tasks=base_tasks(Note("retriever", settings.mode, settings=asdict(settings))),
+        base_tasks=base_tasks(Note("retriever", settings.mode, settings=settings.recorded())),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from lm_eval_rag.harness.common.errors import UserError, at_least
 
@@ -31,6 +31,7 @@ class Settings:
         lora_rank: Rank of the adapter.
         device: ``cpu``, or None for a GPU if there is one.
         seed: Seed of the dev split, the order, the drawn documents, the adapter and dropout.
+        max_steps: End after so many steps, for a trial; None runs all epochs.
     """
 
     encoder: str = STATIC
@@ -49,12 +50,22 @@ class Settings:
     lora_rank: int = 16
     device: Literal["cpu"] | None = None
     seed: int = 0
+    max_steps: int | None = None
+
+    def recorded(self) -> dict[str, Any]:
+        """As ``rulerag.json`` has them; ``max_steps`` only where it is given, since older notes have none."""
+        return {key: value for key, value in asdict(self).items() if key != "max_steps" or value is not None}
+
+    def steps(self, per_epoch: int) -> int:
+        """Number of steps of a whole run, over which the learning rate decays to 0."""
+        whole = self.epochs * per_epoch
+        return whole if self.max_steps is None else min(whole, self.max_steps)
 
     def check(self) -> None:
         """Raise a UserError for a value out of range."""
         for name in ("n_rules", "epochs", "batch_size", "dev", "eval_every", "lora_rank"):
             at_least(name, getattr(self, name))
-        for name in ("rows", "latest"):
+        for name in ("rows", "latest", "max_steps"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name))
         for name in ("hard", "seed"):

@@ -97,12 +97,12 @@ class State:
         self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self._bar.update()
 
-    def evaluated(self, epoch: int, recalls: Mapping[str, float]) -> None:
+    def evaluated(self, epoch: float, recalls: Mapping[str, float]) -> None:
         """Record dev recalls after ``epoch`` epochs; save the tower if the mean is the best so far."""
         mean = sum(recalls.values()) / len(recalls)
         named = {f"dev recall@10 {task}": value for task, value in recalls.items()}
         self.rows.append({"step": self.rows[-1]["step"] if self.rows else 0, "epoch": epoch, **named})
-        log.info("epoch %d: dev recall@10 %s", epoch, ", ".join(f"{t} {100 * v:.1f}" for t, v in recalls.items()))
+        log.info("epoch %g: dev recall@10 %s", epoch, ", ".join(f"{t} {100 * v:.1f}" for t, v in recalls.items()))
         if not self.best or (epoch and mean > self.best["mean"]) or (epoch and not self.best["epoch"]):
             before = self.best.get("before", mean)
             if self._writes:

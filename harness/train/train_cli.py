@@ -71,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     number("rows", int, "maximum training questions per task")
     number("latest", int, "maximum oracle documents per question and rule, the last ones")
     number("dev", int, "held-out questions per task, to select the checkpoint")
+    add("--max-steps", type=int, help="end after so many steps, for a trial (default: all epochs)")
     number("eval-every", int, "epochs between two evaluations on the held-out questions")
     number("lora-rank", int, "rank of the adapter")
     add("--device", choices=("cpu",), help="cpu (default: a GPU if there is one)")
@@ -87,7 +88,7 @@ def train_retriever_main(args: argparse.Namespace, build: Build) -> int:
 
     results = train_retriever(settings, {task: build(task) for task in tasks}, out)
     sys.stdout.write(
-        f"{out}: dev recall@10 {100 * results['mean']:.1f} at epoch {results['epoch']} "
+        f"{out}: dev recall@10 {100 * results['mean']:.1f} at epoch {results['epoch']:g} "
         f"(before training {100 * results['before']:.1f}), {results['seconds']:.0f} s\n"
     )
     return 0

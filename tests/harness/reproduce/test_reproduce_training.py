@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
@@ -250,3 +251,13 @@ def test_controls_differ_from_what_they_control_in_one_thing(name: str) -> None:
 
 
 ABLATIONS = (("RG", "RGFT"), ("RGFT", "RG"), ("SSFT", "RGFT"), ("RGFT", "SSFT"), ("SSFT", "SSFT"))
+
+
+def test_tuning_a_model_needs_the_same_card_in_every_table() -> None:
+    sizes = {
+        (row.arguments["gen_pretrained"], re.findall(r"GPU of (\d+) GB", row.needs)[0])
+        for name in NAMES
+        for row in read_table(BOARDS / "reproduce" / f"{name}.toml").rows
+        if row.needs and "gen_peft" in row.arguments
+    }
+    assert len(sizes) == 4 and {size for _, size in sizes} == {"32"}

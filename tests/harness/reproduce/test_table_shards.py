@@ -14,9 +14,9 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.reproduce import reproduce_cli
 from lm_eval_rag.harness.reproduce.reproduce_cli import reproduce_main
-from lm_eval_rag.harness.reproduce.running import Runner
+from lm_eval_rag.harness.reproduce.running import Runner, jobs
 from lm_eval_rag.harness.reproduce.table_file import read_table
-from lm_eval_rag.harness.reproduce.table_shards import rows_of_share
+from lm_eval_rag.harness.reproduce.table_shards import jobs_of_share
 from lm_eval_rag.tasks.ruleqa_demo.build import build
 
 PUBLISHED = Path(__file__).parents[3] / "leaderboards" / "published"
@@ -182,14 +182,41 @@ def test_a_row_that_failed_on_a_machine_is_named_on_the_page(
     assert [line["status"] for line in lines] == ["run", "failed: its key is missing", "run"]
 
 
+def shares_of(folder: Path, text: str, n: int) -> list[list[str]]:
+    (folder / "steps.toml").write_text(text, encoding="utf-8")
+    every = [job for row in read_table(folder / "steps.toml").rows for job in jobs(row)]
+    return [[job.run_name for job in jobs_of_share(every, (i, n))] for i in range(1, n + 1)]
+
+
 def test_rows_with_one_training_step_stay_together(tmp_path: Path) -> None:
     adapters = {"a": "@first", "b": "@second", "c": "@first", "d": "base", "e": "@second", "f": "base"}
     text = STEPS + "".join(TRAINED.format(name=name, adapter=adapter) for name, adapter in adapters.items())
-    (tmp_path / "steps.toml").write_text(text, encoding="utf-8")
-    rows = read_table(tmp_path / "steps.toml").rows
+    a, b, c, _, e, _ = names = [f"{name} on ruleqa_demo" for name in adapters]
     for n in (1, 2, 3, 9):
-        shares = [[row.name for row in rows_of_share(rows, (i, n))] for i in range(1, n + 1)]
-        assert sorted(name for share in shares for name in share) == list(adapters)
-        assert {"a", "c"} <= set(next(share for share in shares if "a" in share))
-        assert {"b", "e"} <= set(next(share for share in shares if "b" in share))
+        shares = shares_of(tmp_path, text, n)
+        assert sorted(name for share in shares for name in share) == names
+        assert {a, c} <= set(next(share for share in shares if a in share))
+        assert {b, e} <= set(next(share for share in shares if b in share))
     assert shares[4:] == [[]] * 5 and [len(share) for share in shares[:4]] == [2, 2, 1, 1]
+
+
+def test_a_step_of_each_task_lets_its_rows_be_divided_by_task(tmp_path: Path) -> None:
+    """A row with equal arguments on all tasks is one evaluation; with a checkpoint of each task it is one for each."""
+    text = STEPS.replace('task = "ruleqa_demo"', 'task = "{task}"')
+    text = text.replace('tasks = ["ruleqa_demo"]', 'tasks = ["ruleqa_f", "ruleqa_n"]')
+    text += "".join(TRAINED.format(name=name, adapter=adapter) for name, adapter in (("a", "@first"), ("b", "@first")))
+    shares = shares_of(tmp_path, text + TRAINED.format(name="c", adapter="base"), 3)
+    assert shares == [
+        ["a on ruleqa_f", "b on ruleqa_f"],
+        ["a on ruleqa_n", "b on ruleqa_n"],
+        ["c on ruleqa_f, ruleqa_n"],
+    ]
+
+
+def test_the_trainings_of_a_large_model_are_divided_by_set() -> None:
+    """Table 2: each set has its own retrievers and generators, so five machines may tune the model of 7B."""
+    table = read_table(PUBLISHED.parent / "reproduce" / "rulerag_table2.toml")
+    every = [job for row in table.rows for job in jobs(row) if row.name.startswith("llama2_7b")]
+    shares = [[job for job in jobs_of_share(every, (i, 5)) if job.steps] for i in range(1, 6)]
+    assert [len({job.tasks for job in share}) for share in shares] == [1] * 5
+    assert {job.tasks for share in shares for job in share} == {(task,) for task in table.rows[0].tasks}

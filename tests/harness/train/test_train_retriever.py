@@ -227,6 +227,54 @@ def test_a_folder_of_somebody_else_is_refused_and_that_of_a_run_is_not(
     assert results["rows_trained"] > results["dev_questions"]["made"] == 20
 
 
+@pytest.mark.usefixtures("no_figures")
+def test_a_trial_ends_within_an_epoch_and_goes_on_after_a_kill(
+    corpora: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By --max-steps: its tower is measured, the rate decays over its steps, and it is never taken for a whole run."""
+    rates: list[float] = []
+    kept = State.keep
+
+    def keep(self: State, module, optimizer, *, now: bool) -> None:
+        rates.append(optimizer.param_groups[0]["lr"])
+        kept(self, module, optimizer, now=now)
+
+    monkeypatch.setattr(State, "keep", keep)
+    monkeypatch.setattr("lm_eval_rag.harness.train.state.EVERY", 0.0)
+    whole = train_retriever(replace(QUICK, epochs=1), corpora, tmp_path / "whole")
+    note, per_epoch = read_note(tmp_path / "whole"), len(rates)
+    assert whole["epoch"] in (0, 1) and note and "max_steps" not in note.settings and per_epoch >= 3
+    rates.clear()
+    trial = replace(QUICK, max_steps=per_epoch + 2)
+    results = train_retriever(trial, corpora, tmp_path / "trial")
+    steps = per_epoch + 2
+    assert rates == pytest.approx([QUICK.learning_rate * (1 - done / steps) for done in range(steps)])
+    curves = json.loads((tmp_path / "trial" / "curves.json").read_text())
+    assert [row["epoch"] for row in curves if "epoch" in row] == [0, 1, round(steps / per_epoch, 4)]
+    assert results["epoch"] in (0, 1, round(steps / per_epoch, 4))
+    note = read_note(tmp_path / "trial")
+    assert note and note.settings["max_steps"] == steps
+    with pytest.raises(UserError, match="finished checkpoint of other settings"):
+        train_retriever(QUICK, corpora, tmp_path / "trial")
+
+    for ends in ((1, 1), (1, 2)):  # within the trial, and after its last step
+        out = tmp_path / str(ends)
+
+        def ending(self: State, *args, now: bool, ends=ends) -> None:
+            kept(self, *args, now=now)
+            if self.position == ends:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(State, "keep", ending)
+            train_retriever(trial, corpora, out)
+        with pytest.raises(UserError, match=f"unfinished run with other settings .max_steps={steps}, now None"):
+            train_retriever(QUICK, corpora, out)
+        train_retriever(trial, corpora, out)
+        for name in ("model.safetensors", "curves.json"):
+            assert (out / name).read_bytes() == (tmp_path / "trial" / name).read_bytes()
+
+
 def test_nan_loss_stops_and_keeps_the_last_good_tower(corpora: dict[str, str], tmp_path: Path, monkeypatch) -> None:
     from lm_eval_rag.harness.train import contrastive
 
@@ -299,8 +347,12 @@ def test_the_default_learning_rate_is_the_one_that_dev_prefers(given: list[str],
 
 
 @pytest.mark.parametrize(
-    "change", [{"epochs": 0}, {"temperature": 0.0}, {"learning_rate": -1.0}, {"seed": -1}, {"lora": True}, {"rows": 0}]
-)
+    "change",
+    [
+        {"epochs": 0}, {"max_steps": 0}, {"temperature": 0.0}, {"learning_rate": -1.0}, {"seed": -1}, {"lora": True},
+        {"rows": 0},
+    ],
+)  # fmt: skip
 def test_settings_out_of_range(change: dict, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"not allowed|transformer"):
         train_retriever(replace(QUICK, **change), {}, tmp_path)
