@@ -5,14 +5,16 @@ Over n questions the score is (2 correct + missing) / n - 1, which is the mean o
 :func:`settle` is the part of the specification that needs no judge. It applies three rules in this order. First: a
 missing answer, so "I don't know" is never correct. Second: an exact match with the answer or an alternative. Third: the
 rule about invalid questions. All other answers go to a judge (:mod:`lm_eval_rag.harness.scoring.judge`). The public
-evaluation script does not run as published and is not followed.
+evaluation script (``local_evaluation.py`` of facebookresearch/CRAG, commit ad15188) does not run as published and is
+not followed.
 
 The rule about "invalid" compares the prediction with each answer: a prediction that contains "invalid" matches only
 answers that contain it. A judge sees only the answers that agree with the prediction in this respect.
 
-A blank answer and an abstention are missing too: the paper counts an empty response as missing. So does a refusal in
-other words ("I'm sorry, I can't find ..."), if the judge recognises it, as the judge by rules does; the public script
-would leave it to the model and call it wrong.
+A blank answer and an abstention are missing too: the paper counts an empty response as missing. So is a refusal in
+other words ("I'm sorry, I can't find ..."), if the judge recognises it, as the judge by rules does, also when the
+question is invalid. The public script knows one refusal, "I don't know". It leaves all others to the model, which is
+told to call them wrong, or calls them wrong itself if the question is invalid. So does a run with a model as judge.
 Without a judge, as on RuleQA, correct means ``em``. All scores are unscored without gold answers and if a judge failed.
 """
 
@@ -22,7 +24,8 @@ from collections.abc import Sequence
 
 from lm_eval_rag.harness.scoring.answer import em
 from lm_eval_rag.harness.scoring.case import Case, is_missing
-from lm_eval_rag.harness.scoring.verdict import Verdict
+from lm_eval_rag.harness.scoring.judge.refusals import refused
+from lm_eval_rag.harness.scoring.verdict import REFUSAL, Verdict
 
 INVALID = "invalid"
 HUMAN = {"perfect": 1.0, "acceptable": 0.5, "missing": 0.0, "incorrect": -1.0}  # the paper's scale
@@ -35,7 +38,13 @@ def plain(text: str) -> str:
 
 
 def settle(
-    answers: Sequence[str], prediction: str, *, abstained: bool = False, was_cut: bool = False, crag: bool = True
+    answers: Sequence[str],
+    prediction: str,
+    *,
+    abstained: bool = False,
+    was_cut: bool = False,
+    crag: bool = True,
+    refusals: bool = False,
 ) -> Verdict | None:
     """The verdict if no judge is needed, else None.
 
@@ -45,6 +54,8 @@ def settle(
         abstained: Whether the method abstained.
         was_cut: Whether the prediction was truncated: then it is exact if an answer starts with it.
         crag: False switches off CRAG's rule about "invalid", since an entity's name may contain this word.
+        refusals: Whether a refusal in other words than "I don't know" is missing where all answers say "invalid", as it
+            is to the judge by rules elsewhere; else it is wrong, as in the public script.
     """
     if abstained or is_missing(prediction):
         return Verdict("missing", 0.0)
@@ -54,8 +65,10 @@ def settle(
         answer_invalid = [INVALID in answer.lower() for answer in answers]
         if INVALID in prediction.lower() and any(answer_invalid):
             return Verdict("both invalid", 1.0)
-        if INVALID in prediction.lower() or all(answer_invalid):
+        if INVALID in prediction.lower():
             return Verdict("one invalid", 0.0)
+        if all(answer_invalid):
+            return Verdict(REFUSAL if refusals and refused(prediction) else "one invalid", 0.0)
     return None
 
 

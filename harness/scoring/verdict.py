@@ -17,7 +17,7 @@ class Verdict:
 
     Args:
         rule: What decided: ``missing``, ``exact``, ``both invalid`` or ``one invalid`` of the specification, ``judge``,
-            or ``refusal`` if the judges call the answer missing.
+            or ``refusal`` if the judges call the answer missing, or if it refuses to answer an invalid question.
         correct: Share of the judges that call it correct, in [0, 1]; 0 for a missing answer; None if a judge failed.
         kept: Number of characters of the prediction that were judged; the rest was truncated.
         cut: Name of the truncation.

@@ -23,7 +23,10 @@ from lm_eval_rag.harness.scoring.verdict import Verdict
 
 VERDICTS = ("correct", "missing", "wrong")
 Z = 1.959963984540054  # for a 95 % interval
-EPILOG = f"FILE: {FORMAT} Labels: perfect, acceptable, missing, incorrect, or correct and wrong."
+EPILOG = (
+    f"FILE: {FORMAT} Labels: perfect, acceptable, missing, incorrect, or correct and wrong. "
+    'Optional: "source", whose answers are reported as a group.'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,8 @@ class CheckResult:
 def check(labelled: Sequence[Labelled], panel: Panel) -> CheckResult:
     """Judge every labelled answer and compare verdict and label.
 
-    The groups are: answers decided by the ``judge`` (the specification decides the others), and answers to an
-    ``invalid question``, which has a gold answer that contains "invalid".
+    The groups are: answers decided by the ``judge`` (the specification decides the others), answers to an
+    ``invalid question``, which has a gold answer that contains "invalid", and the answers of each ``source``.
     """
     responses = {answer: Response(answer.question, answer.answers, answer.prediction) for answer in labelled}
     verdicts = panel.verdicts(list(responses.values()))
@@ -112,6 +115,8 @@ def check(labelled: Sequence[Labelled], panel: Panel) -> CheckResult:
         "judge": [pair for pair in pairs if pair[1].rule == "judge"],
         "invalid question": [pair for pair in pairs if any(INVALID in a.lower() for a in pair[0].answers)],
     }
+    for source in sorted({answer.source for answer in labelled} - {""}):
+        groups[f"source: {source}"] = [pair for pair in pairs if pair[0].source == source]
     return CheckResult(
         {name: compare(group) for name, group in groups.items() if group},
         [

@@ -1,6 +1,7 @@
 """Answers labelled by people: JSON Lines with ``question``, ``answers``, ``prediction`` and ``label``.
 
-A label is one of CRAG's four (perfect, acceptable, missing, incorrect), or correct, wrong, true or false.
+A label is one of CRAG's four (perfect, acceptable, missing, incorrect), or correct, wrong, true or false. A line may
+have a ``source``, a text that says where the answer is from.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ FORMAT = 'One JSON object per line: {"question": ..., "answers": [...], "predict
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """An answer and its label on CRAG's scale."""
+    """An answer, its label on CRAG's scale, and where it is from ("" if the file does not say)."""
 
     question: str
     answers: tuple[str, ...]
     prediction: str
     label: str
+    source: str = ""
 
     @property
     def correct(self) -> bool:
@@ -64,4 +66,4 @@ def _read(line: str, where: str) -> Labelled:
     label = str(row.get("label")).lower()
     if label not in LABELS:
         raise unknown("label", label, LABELS, hint=f"In {where}.")
-    return Labelled(str(texts[0]), tuple(map(str, answers)), str(texts[1]), LABELS[label])
+    return Labelled(str(texts[0]), tuple(map(str, answers)), str(texts[1]), LABELS[label], str(row.get("source") or ""))

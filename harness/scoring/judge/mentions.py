@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 
-from lm_eval_rag.harness.scoring.judge.reading import STOP, content, items, words
+from lm_eval_rag.harness.scoring.judge.reading import DENIALS, STOP, content, items, words
 
 _LINKS = frozenset(
     re.findall(
         r"\w+",
         "who which whose where while when until because since near before after under over than is was are were has "
-        "had plays played won also directed starring wrote sang born named called not",
+        "had plays played won also directed starring wrote sang born named called not however therefore instead "
+        "actually namely too then",
     )
 )
 _KIN = (
@@ -22,12 +23,13 @@ _KIN = (
     "teacher|successor|predecessor|neighbou?r|fan|admirer|student|suburb"
 )
 _APART = re.compile(  # right before a name that is only mentioned
-    r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|"
+    r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|preced(?:ed|es|ing)|"
     r"beat|defeat(?:ed|s|ing)|lost(?: [\d –-]+)? to|similar to|close to|next to|compared (?:to|with)|"
     r"(?:moved|went|returned|relocated) to|(?:came|released|built|born|was|is) (?:\w+ )?(?:before|after))|"
     rf",\s*(?:(?:an?|the) )?(?:\w+ )?(?:{_KIN}) (?:of|to))\s+(?:the |an? )?$",
     re.IGNORECASE,
 )
+_NEAR = re.compile(r"\b(near|nearby|close to|next to|outside)\b(?:\s+(?:the|of))?\s*$", re.IGNORECASE)
 _PARTICIPLE = re.compile(
     r"\b(\w+ed|born|won|written|sung|built|made|held|known|set|led|sold)\s+(?:in|by|at|to|on|for)\s+"
 )
@@ -35,7 +37,11 @@ _PLACE = re.compile(r"\b(?:where|city|town|country|state|place|located|location|
 
 
 def only_mentioned(gold: str, prediction: str, question: str) -> bool:
-    """Whether every occurrence of the answer in a prediction only mentions it beside another candidate."""
+    """Whether every occurrence of the answer in a prediction only mentions it beside another candidate.
+
+    In a prediction without capitals every word may be a name.
+    """
+    prediction = prediction if prediction != prediction.lower() else prediction.title()
     places = _occurrences(gold, prediction)
     return bool(places) and all(_aside(prediction[:start], gold, question) for start in places)
 
@@ -48,6 +54,8 @@ def _occurrences(gold: str, prediction: str) -> list[int]:
 def _aside(before: str, gold: str, question: str) -> bool:
     """Whether the text before a name sets it apart from the candidate that precedes it."""
     sentence = re.split(r"(?<=[.!?;])\s", before)[-1]
+    if (near := _NEAR.search(sentence)) and near[1].lower() not in question.lower():
+        return True
     return (bool(_APART.search(sentence)) and _has_candidate(sentence, question)) or _claims_other(
         sentence, gold, question
     )
@@ -74,7 +82,8 @@ def candidates(gold: str, prediction: str, question: str) -> bool:
     """Whether a prediction lists the answer among other candidates, as in "Ada Quill, Bob Holt, Cy Varn".
 
     Items with a word of the question are no candidates, nor is what follows the first item with a verb or a relative
-    pronoun. The parts of an address ("Seattle, Washington, USA") are none either.
+    pronoun. The parts of an address ("Seattle, Washington, USA") are none either. A single other name is a candidate
+    after "and", but not after a comma.
     """
     asked, wanted = content(question), words(gold)
     parts = items(re.sub(r"['’]s\b", "", prediction))
@@ -88,6 +97,7 @@ def candidates(gold: str, prediction: str, question: str) -> bool:
             continue
         if i > holding and (_LINKS & set(spoken) or (spoken and spoken[0] in STOP)):
             break
-        bare = not (_LINKS | STOP) & set(spoken)
+        bare = not (_LINKS | STOP) & set(spoken) and not DENIALS.search(part)
         others += bare and bool(spoken)
-    return others > max(1, len(items(gold)) - 1)
+    both = len(parts) == 2 and re.search(r"\band\b|&", prediction.lower()) is not None
+    return others > max(0 if both else 1, len(items(gold)) - 1)

@@ -1,8 +1,9 @@
 """Which numbers of a prediction are claimed as the answer: of "1993 - 1975 = 18" only the last.
 
-Numbers are left out step by step, as long as one remains: those within a name ("Ligue 1"), those before the last "=",
-those of another kind of unit than the answer's, those that are only compared with ("up from $40"), and, if one has
-the noun that is asked for ("57 goals"), those without it.
+Numbers are left out step by step, as long as one remains: those within a name ("Ligue 1"), those before the last "=" or
+before a sum ("20 and 22, which makes 42"), those in parentheses ("17 (4 + 2 + 11)"), the parts of a percentage
+("13 of 50, or 26 %"), those after a colon, those of another kind of unit than the answer's, those that are negated or
+only compared with ("up from $40"), and, if one has the noun that is asked for ("57 goals"), those without it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,37 @@ from lm_eval_rag.harness.scoring.judge.values import Quantity
 _LEADS = frozenset(
     re.findall(r"\w+", "only about around over exactly roughly nearly almost total some just approximately")
 )
-_NOUN = re.compile(r"\bhow many (?:\w+ed |different |more |full-length )?(\w+)")
+NOUN = re.compile(r"\bhow many (?:\w+ed |different |more |full-length )?(\w+)")
 _BESIDE = re.compile(
-    r"\b(?:(?:down |up )?from|than|versus|vs\.?|compared (?:to|with)|after|of the|out of)\s*(?:the )?$",
+    r"\b(?:(?:down |up )?from|than|versus|vs\.?|compared (?:to|with)|after|of (?:the|its|their|his|her|all)|out of|"
+    r"of (?:which|whom|these|them)|including)\s*(?:the )?$",
     re.IGNORECASE,
 )
 _COMPARED = re.compile(r"^\s*(?:more|fewer|less)\b", re.IGNORECASE)
+_THAN = re.compile(r"(?:less|fewer|greater) than\b", re.IGNORECASE)
+_NOT = re.compile(r"\bnot\s*$", re.IGNORECASE)
+_ASKS_TOTAL = re.compile(r"\b(?:total|in all|altogether|combined|together|sum|overall|both|all)\b")
+_FILL = r"[,:]?\s+(?:(?:is|of|that|it|they|he|she|have|has|had|are|was|were|won|about|the|there|to|up)\s+){0,3}$"
+_SUMMED = re.compile(
+    rf"\b(?:makes?|making|adds? up|adding up|equals|amounts|comes|i\.e\.|so|thus|hence|therefore){_FILL}", re.I
+)
+_TOTAL_BEFORE = re.compile(
+    rf"\b(?:total|totals|totall?ing|combined|altogether|in all|together|overall|sum){_FILL}", re.I
+)
+_TOTAL_AFTER = re.compile(r"^\s*(?:\w+\s+){0,3}(?:in total|in all|altogether|combined|together|overall)\b", re.I)
+_BRACKETS = re.compile(r"\((?!\s*(?:or|now|but|actually|maybe|perhaps|possibly|later)\b)[^)]*(?:\)|$)")
+_PARTS_AFTER = re.compile(r"^\s*(?:\w+\s+)?(?:out )?of (?:the |all |its |their )*\d", re.I)
+_PARTS_BEFORE = re.compile(r"\d\s*(?:\w+\s+)?(?:out )?of (?:the |all |its |their )*$", re.I)
+_MEASURE = re.compile(
+    r"\b(?:price|ratio|yield|market cap\w*|volume|revenue|budget|population|earnings|gross|salary|net worth|height|"
+    r"length|width|depth|area|runtime|age|weight)\b"
+)
 Keep = Callable[[Quantity, Quantity, Pair], bool]
 
 
 def claimed_numbers(numbers: Sequence[Quantity], expected: Quantity, pair: Pair) -> list[Quantity]:
-    """The numbers that a prediction claims; () only if all of them are part of a name."""
-    kept = [number for number in numbers if not _in_name(number, pair)]
+    """The numbers that a prediction claims; () only if all of them are part of a name, or of a ratio."""
+    kept = [number for number in numbers if not _in_name(number, pair) and _no_part(number, expected, pair)]
     for keep in _STEPS:
         kept = [number for number in kept if keep(number, expected, pair)] or kept
     return kept
@@ -42,17 +62,55 @@ def _in_name(number: Quantity, pair: Pair) -> bool:
         return False
     word, opens = before[1].lower(), re.search(r"(?:^|[.!?:]\s*)$", text[: before.start(1)])
     after = re.match(r"\s+(\w+)", text[number.span[1] :])
-    noun = after is not None and after[1].lower() not in STOP and after[1].lower() in pair.lower_question
+    noun = after is not None and after[1].lower() not in STOP and after[1].lower() in f"{pair.lower_question} times"
     return not (opens or noun or word in _LEADS or word in STOP or _shown(pair.gold, before[1], text[start]))
 
 
 def _shown(gold: str, name: str, digit: str) -> bool:
     """Whether the answer itself has the name with its number."""
-    return f"{name} {digit}" in gold
+    return f"{name} {digit}".lower() in gold.lower()
 
 
 def _result(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     return number.span[0] > pair.prediction.rfind("=")
+
+
+def _summed(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    """After "which makes"; if the question asks for a total, after a word for it too."""
+    before = pair.prediction[: number.span[0]]
+    return bool(_SUMMED.search(before) or (_ASKS_TOTAL.search(pair.lower_question) and _TOTAL_BEFORE.search(before)))
+
+
+def _before_total(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    """Before a word for a total, if the question asks for one."""
+    after = pair.prediction[number.span[1] :]
+    return bool(_ASKS_TOTAL.search(pair.lower_question) and _TOTAL_AFTER.search(after))
+
+
+def _outside_brackets(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    start = number.span[0]
+    return not any(match.start() <= start < match.end() for match in _BRACKETS.finditer(pair.prediction))
+
+
+def _no_part(number: Quantity, expected: Quantity, pair: Pair) -> bool:
+    """Not one of the two numbers of "13 of 50" beside a percentage."""
+    start, end = number.span
+    part = _PARTS_AFTER.search(pair.prediction[end:]) or _PARTS_BEFORE.search(pair.prediction[:start])
+    return not (expected.unit == "%" and not number.unit and part)
+
+
+def _before_colon(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    colon = re.search(r":\s", pair.prediction)
+    return colon is None or number.span[0] < colon.start()
+
+
+def _after_measure(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    """Right after the measure that the question asks for: "a budget of $200 million"."""
+    before = pair.prediction[: number.span[0]].lower()
+    return any(
+        re.search(rf"\b{measure}\b(?: (?:of|is|was|at|stood|reached|worth))*\s*$", before)
+        for measure in _MEASURE.findall(pair.lower_question)
+    )
 
 
 def _same_kind(number: Quantity, expected: Quantity, pair: Pair) -> bool:
@@ -63,11 +121,16 @@ def _same_kind(number: Quantity, expected: Quantity, pair: Pair) -> bool:
 
 def _not_compared(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     start, end = number.span
-    return not (_BESIDE.search(pair.prediction[:start]) or _COMPARED.match(pair.prediction[end:]))
+    beside = _BESIDE.search(pair.prediction[:start]) or _THAN.match(pair.prediction[start:end])
+    return not (beside or _COMPARED.match(pair.prediction[end:]))
+
+
+def _asserted(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
+    return not _NOT.search(pair.prediction[: number.span[0]])
 
 
 def _with_noun(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
-    noun = _NOUN.search(pair.lower_question)
+    noun = NOUN.search(pair.lower_question)
     after = pair.prediction[number.span[1] :].lower().split()[:3]
     same_unit = bool(noun) and pair.prediction[: number.span[1]].lower().endswith(noun[1]) if noun else False
     return noun is not None and (
@@ -75,4 +138,15 @@ def _with_noun(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     )
 
 
-_STEPS: tuple[Keep, ...] = (_result, _with_noun, _same_kind, _not_compared)
+_STEPS: tuple[Keep, ...] = (
+    _result,
+    _summed,
+    _before_total,
+    _with_noun,
+    _after_measure,
+    _outside_brackets,
+    _same_kind,
+    _before_colon,
+    _not_compared,
+    _asserted,
+)

@@ -48,7 +48,14 @@ class Panel:
         for response in dict.fromkeys(responses):
             text = self.cut(response.text)
             was_cut = len(text) < len(response.text)
-            settled = settle(response.answers, text, abstained=response.abstained, was_cut=was_cut, crag=self.crag)
+            settled = settle(
+                response.answers,
+                text,
+                abstained=response.abstained,
+                was_cut=was_cut,
+                crag=self.crag,
+                refusals=by_rules_alone(judge.name for judge in self.judges),
+            )
             if settled is not None:
                 verdicts[response] = self._signed(settled, text)
             else:
@@ -67,6 +74,11 @@ class Panel:
         failed = [verdict.why for verdict in verdicts if verdict.correct is None]
         if failed:
             log.warning("%d answers are unscored because a judge failed on them: %s", len(failed), failed[0])
+
+
+def by_rules_alone(judges: Iterable[str]) -> bool:
+    """Whether a refusal of an answer to an invalid question is looked for: with a model as judge it is wrong."""
+    return tuple(judges) == (RULES,)
 
 
 def _verdict(opinions: Sequence[Opinion | CallError]) -> Verdict:
@@ -97,9 +109,10 @@ def verdict_faults(doc: Mapping[str, Any], answer: str, abstained: bool = False)
         faults.append(f"the verdict is on {verdict.kept} characters, not {words_cut().kept(answer)}")
     text = answer[: verdict.kept]
     was_cut = len(text) < len(answer)
-    settled = settle(doc["answers"], text, abstained=abstained, was_cut=was_cut, crag=verdict.crag)
+    refusals = by_rules_alone(verdict.judges)
+    settled = settle(doc["answers"], text, abstained=abstained, was_cut=was_cut, crag=verdict.crag, refusals=refusals)
     ours, why = rule_judge.judge(doc["query"], open_answers(doc["answers"], crag=verdict.crag), text)
-    refusal = verdict.judges == (RULES,) and why == REFUSAL
+    refusal = refusals and why == REFUSAL
     expected = settled.rule if settled is not None else REFUSAL if refusal else "judge"
     if verdict.rule != expected:
         return [*faults, f"the verdict is by rule {verdict.rule!r}, the specification says {expected!r}"]

@@ -14,27 +14,45 @@ _SOURCE = (
     r"material|data|content|knowledge graph)s?"
 )
 _KNOW = (
-    r"(?:know|find|answer|determine|tell|say|provide|locate|identify|confirm|verify|give|see|"
-    r"have (?:any |enough |the )?(?:information|access|data|details|knowledge))"
+    r"(?:know|find|answer|determine|tell|say|provide|locate|identify|confirm|verify|give|see|help|assist|"
+    r"have (?:any |enough |the |an |that |this |such )?(?:information|info|access|data|details|knowledge|answer))"
 )
 _CANNOT = (
-    r"(?:can ?not|can'?t|could(?: not|n'?t)|do(?: not|n'?t)|did(?: not|n'?t)|(?:am|was|are|were) (?:un|not )able to)"
+    r"(?:can ?not|can'?t|could(?: not|n'?t)|do(?: not|n'?t)|did(?: not|n'?t)|(?:am|was|are|were) (?:un|not )able to|"
+    r"(?:was|were)n'?t able to)"
 )
 _SAY = (
-    r"(?:mention|say|state|contain|provide|specify|include|give|indicate|tell|reveal|list|describe|name|answer|have|"
-    r"show|disclose|cover|address|discuss)"
+    r"(?:(?:mention|say|state|contain|provide|include|give|indicate|tell|reveal|list|describe|name|answer|have|show|"
+    r"disclose|cover|address|discuss)s?|specif(?:y|ies))\b"
 )
+_TOLD = (
+    r"(?:mentioned|stated|specified|provided|given|included|listed|found|available|contained|disclosed|described|"
+    r"covered|discussed|addressed|reported|known)"
+)
+_DETAIL = r"(?:information|info|evidence|data|details?|context|mention|knowledge|references?|answer)"
 _REFUSALS = re.compile(
     rf"\b(?:i|we)(?: \w+ly)? {_CANNOT}(?: \w+ly)? {_KNOW}\b"
-    rf"|\b(?:i|we)(?:'m| am|'re| are) (?:not (?:sure|certain|aware)|unsure|unable to|not able to)\b"
-    r"|\b(?:not enough|insufficient|no(?: relevant| specific| such)?) (?:information|evidence|data|mention)\b"
-    rf"|\b{_SOURCE}\b[^.;]*\b(?:do|does|did)(?: not|n'?t) (?:\w+ly )?{_SAY}\b"
-    r"|\b(?:is|are|was|were)(?: not|n'?t) (?:\w+ly )?(?:mentioned|stated|specified|provided|given|included|listed|"
-    rf"found|available|contained|disclosed)\b(?:$|[^.;]*\b{_SOURCE}\b)"
+    rf"|\b(?:i|we) have (?:no|insufficient) (?:\w+ )?{_DETAIL}\b"
+    r"|\b(?:i|we)(?:'m| am|'re| are) (?:not (?:sure|certain|aware)|unsure|unable to|not able to)\b"
+    rf"|\b(?:i|we|{_SOURCE}) lacks? (?:that|this|the|any|such|sufficient|enough) (?:\w+ )?{_DETAIL}\b"
+    rf"|^\W*(?:can ?not|can'?t|do not|don'?t|could not|couldn'?t) {_KNOW}\b|\b{_SOURCE} (?:is|are) silent\b"
+    rf"|(?:\bnot|n't|\bno) (?:enough|sufficient|adequate) (?:\w+ )?{_DETAIL}\b|\binsufficient (?:\w+ )?{_DETAIL}\b"
+    r"|\bno(?: relevant| specific| such| further)? (?:information|info|evidence|data|mention|details?)\b"
+    rf"|\bno (?:clear |definite )?answer (?:is |was |can be )?(?:{_TOLD}|in|to)\b"
+    rf"|\b{_SOURCE}\b[^.;]*\b(?:do|does|did)(?: not|n'?t) (?:\w+ly )?{_SAY}"
+    rf"|\b(?:none|neither) of the (?:\w+ )?{_SOURCE}\b[^.;]*\b{_SAY}|\bno (?:\w+ )?{_SOURCE} {_SAY}"
+    rf"|\b(?:is|are|was|were)(?: not|n'?t) (?:\w+ly )?{_TOLD}\b(?:\W*$|[^.;]*\b{_SOURCE}\b)"
+    r"|\b(?:is|are|was|were)(?: not|n'?t) (?:present |contained )?(?:in|part of) (?:any of )?the (?:\w+ )?"
+    rf"{_SOURCE}\b"
+    rf"|^\W*not (?:\w+ly )?{_TOLD}\b|^\W*(?:unable|impossible|not possible) to {_KNOW}\b"
+    r"|\b(?:information|answer|question|it|this|that) (?:is|was)(?: currently)? "
+    r"(?:unavailable|undetermined|undisclosed|unspecified|unknown|unclear|ambiguous)\W*$"
     r"|\b(?:it is|it's|it was) (?:not possible|impossible|unclear|not clear|not known|unknown)\b(?! that)"
-    r"|\bcan(?: ?not|'?t|not)? be (?:determined|answered|said|told|found)\b"
-    r"|^\s*(?:the answer is )?(?:unknown|not known|(?:i have )?no idea|not sure|n/?a|none found|no answer|"
-    r"not available|unanswerable)\W*$"
+    r"|\bcan(?: ?not|'?t) be (?:determined|answered|said|told|found|identified|established|verified|confirmed)\b"
+    r"|\b(?:could|can|would) you (?:please )?(?:clarify|specify|provide|give|rephrase|tell me)\b"
+    r"|\bplease (?:clarify|specify|rephrase|provide)\b|\bneed more (?:\w+ )?(?:information|context|details?)\b"
+    r"|^\W*(?:the answer is )?(?:unknown|not known|unclear|undetermined|unspecified|(?:i have )?no (?:idea|clue)|"
+    r"not sure|n/?a|none found|no answer(?: found| given)?|not available|unanswerable)\W*$"
 )
 _FILLERS = re.compile(
     r"^\W*(?:(?:i'?m |i am |we are )?(?:so |very )?sorry|my apologies|i apologi[sz]e|unfortunately)\b[^.;]{0,20}$"
@@ -42,8 +60,14 @@ _FILLERS = re.compile(
     rf"|^\W*(?:it|they|(?:the |these |this )(?:\w+ )?{_SOURCE}) (?:only |just |merely )?(?:describe|discuss|mention|"
     r"cover|contain|provide|talk|focus|refer)s?\b"
 )
-_CLAUSES = re.compile(r"(?<=[.!?;])\s+|,?\s+\b(?:but|however|although|though)\b,?\s*(?!(?:i|we)\b)|\n+")
-_OPENING = re.compile(r"^\W*(?:but|however|although|though)\b,?\s*")
+_CLAUSES = re.compile(
+    r"(?<=[.!?;])\s+|,?\s+\b(?:but|however|although|though)\b,?\s*(?!(?:i|we)\b)|,\s+(?:so|yet|still)\b|\n+"
+)
+_OPENING = re.compile(
+    r"^\W*(?:(?:but|however|although|though|yet|still|so)\b,?\s*)?"
+    r"(?:(?:(?:i'?m |i am |we are )?(?:so |very )?sorry|my apologies|unfortunately)[,:–—-]*\s+)?"
+    r"(?:(?:based on|according to|from|given) (?:the|these|this) [^,]*,\s*)?"
+)
 
 
 def refused(text: str) -> bool:

@@ -17,40 +17,59 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from lm_eval_rag.harness.scoring.judge.date_claims import date_claimed
 from lm_eval_rag.harness.scoring.judge.gold_answers import reduced
+from lm_eval_rag.harness.scoring.judge.list_claims import listed
 from lm_eval_rag.harness.scoring.judge.mentions import candidates, only_mentioned
-from lm_eval_rag.harness.scoring.judge.number_claims import claimed_numbers
-from lm_eval_rag.harness.scoring.judge.option_claims import affirmed, claimed_option, polarity, surname
+from lm_eval_rag.harness.scoring.judge.number_rule import number_claimed
+from lm_eval_rag.harness.scoring.judge.option_claims import option_claimed
+from lm_eval_rag.harness.scoring.judge.places import in_another_region, place_and_regions
 from lm_eval_rag.harness.scoring.judge.reading import (
     DENIALS,
-    HOW_MANY,
     STOP,
-    WHEN,
     Pair,
     content,
-    denied,
+    denied_phrase,
+    folded,
     items,
-    words,
+    without_opening,
 )
 from lm_eval_rag.harness.scoring.judge.refusals import refused
-from lm_eval_rag.harness.scoring.judge.values import Date, Quantity, dates, quantities, same_date, same_quantity
+from lm_eval_rag.harness.scoring.judge.short_names import short_name
+from lm_eval_rag.harness.scoring.judge.values import quantities, same_quantity
+from lm_eval_rag.harness.scoring.judge.yes_no import yes_or_no
 from lm_eval_rag.harness.scoring.normalise import has_words
 from lm_eval_rag.harness.scoring.verdict import REFUSAL
 
-VERSION = "3"  # increase it when any verdict changes
-LIST_WORDS = 6  # maximum number of words of a list item
+VERSION = "4"  # increase it when any verdict changes
+NO_RULE = "no rule"
+FINAL = frozenset({"yes or no", "option", "date", "number"})  # they read sentences, so nothing is looked for within
 COVER = 0.9  # share of a long answer's words that a paraphrase must contain
 SAME = 2 / 3  # share of a denial's words that another denial must contain
 _NO = re.compile(rf"{DENIALS.pattern}|\bno\b")
+_NO_DENIAL = re.compile(rf"{_NO.pattern}|\bor\b")  # questions that deny something themselves, or offer two options
 COPULAS = frozenset({"is", "was", "are", "were", "be", "being", "named", "called"})
 VERBS = COPULAS | {"has", "have", "had", "won", "did", "does", "became", "directed", "wrote", "played", "with", "who"}
 
 
 def judge(question: str, answers: Sequence[str], prediction: str) -> tuple[float, str]:
     """(1 or 0, name of the rule that decided): the best over the gold answers and the answers within them."""
-    within = [part for part in (reduced(gold, question) for gold in answers) if part]
-    verdicts = [_decide(Pair(question, gold, prediction)) for gold in (*answers, *within)]
+    question, prediction, golds = (
+        folded(question),
+        without_opening(folded(prediction)),
+        [folded(gold) for gold in answers],
+    )
+    verdicts = [_whole(Pair(question, gold, prediction)) for gold in golds]
+    within = [reduced(gold, question) for gold, (_, rule) in zip(golds, verdicts, strict=True) if rule not in FINAL]
+    verdicts += [_decide(Pair(question, part, prediction)) for part in within if part]
     return max(verdicts, key=lambda verdict: verdict[0], default=(0.0, "no answers"))
+
+
+def _whole(pair: Pair) -> tuple[float, str]:
+    """The verdict on a gold answer as it is. If it is a sentence with a list in it, only equal words are correct."""
+    if len(items(reduced(pair.gold, pair.question))) < 2:
+        return _decide(pair)
+    return (1.0, "equal") if _equal(pair) else (0.0, NO_RULE)
 
 
 def _decide(pair: Pair) -> tuple[float, str]:
@@ -58,7 +77,7 @@ def _decide(pair: Pair) -> tuple[float, str]:
         opinion = rule(pair)
         if opinion is not None:
             return float(opinion), name
-    return 0.0, "no rule"
+    return 0.0, NO_RULE
 
 
 def _equal(pair: Pair) -> bool | None:
@@ -71,150 +90,14 @@ def _refusal(pair: Pair) -> bool | None:
     return False if refused(pair.prediction) and not refused(pair.gold) else None
 
 
-def _yes_or_no(pair: Pair) -> bool | None:
-    """The answer is yes or no, or begins with it: the prediction begins with the same word or states the same."""
-    expected, predicted = polarity(pair.gold_words), polarity(pair.prediction_words)
-    if expected is None:
+def _place(pair: Pair) -> bool | None:
+    """The answer is a place in a region ("Houston, Texas"): the prediction claims the place, and in no other region."""
+    place = place_and_regions(pair.gold, pair.lower_question)
+    if place is None or has_words(pair.prediction_words, pair.gold_words):
         return None
-    if predicted is None:
-        predicted = affirmed(pair)
-    if predicted is None and len(pair.gold_words.split()) > 1:
-        return None
-    return expected == predicted
-
-
-def _option(pair: Pair) -> bool | None:
-    """The question is "A or B?": the prediction claims the option that the answer claims."""
-    options = _options(pair)
-    if len(options) < 2:
-        return None
-    expected = claimed_option(pair.gold, options, pair.lower_question)
-    if expected is None:
-        return None
-    predicted = claimed_option(pair.prediction, options, pair.lower_question)
-    if predicted is None and surname(expected, pair.question, pair.prediction_words):
-        predicted = (
-            expected
-            if not any(surname(o, pair.question, pair.prediction_words) for o in options if o != expected)
-            else None
-        )
-        return predicted is not None and not _denied_words(pair, expected.split()[-1])
-    return predicted == expected and not _denied_words(pair, predicted) and not has_words(pair.prediction_words, "or")
-
-
-def _options(pair: Pair) -> list[str]:
-    """The two options of a question "A or B?", each as far as the answer or the prediction contains it."""
-    if " or " not in pair.lower_question:
-        return []
-    before, _, after = pair.lower_question.rpartition(" or ")
-    left = words(re.split(r"[,:;]", before)[-1])
-    right = words(re.split(r"[,:;]", after)[0])
-    return [text for text in (_longest(left.split(), pair, tail=True), _longest(right.split(), pair)) if text]
-
-
-def _longest(side: list[str], pair: Pair, *, tail: bool = False) -> str:
-    """The longest end (``tail``) or start of a side that the answer or prediction contains, else the whole side."""
-    runs = [" ".join(side[-n:] if tail else side[:n]) for n in range(len(side), 0, -1)]
-    runs = [run for run in runs if set(run.split()) - STOP]
-    for run in runs:
-        if has_words(pair.gold_words, run) or has_words(pair.prediction_words, run):
-            return run
-    return runs[0] if runs else ""
-
-
-def _date(pair: Pair) -> bool | None:
-    """The answer is a date, or has one date and the question asks "when": all dates of the prediction are that date."""
-    expected = _expected_date(pair)
-    if expected is None:
-        return None
-    in_question = [_key(date) for date in _dates(pair.lower_question)]
-    predicted = [date for date in _dates(pair.prediction) if _key(date) not in in_question or same_date(date, expected)]
-    if expected.month is None:  # a year; a full date in that year is correct too
-        predicted = [date for date in predicted if date.year is not None]
-    if not all(same_date(date, expected) for date in predicted):
+    if has_words(pair.prediction_words, "or") or in_another_region(pair.prediction, *place):
         return False
-    return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
-
-
-def _key(date: Date) -> tuple[int | None, int | None, int | None]:
-    return date.year, date.month, date.day
-
-
-def _dates(text: str) -> list[Date]:
-    """Dates and possible years."""
-    return [*dates(text), *(Date(int(q.value), span=q.span) for q in quantities(text) if q.year)]
-
-
-def _expected_date(pair: Pair) -> Date | None:
-    gold_dates = _dates(pair.gold)
-    first = gold_dates[0] if len(gold_dates) == 1 else None
-    whole = first is not None and not content(pair.gold[: first.span[0]] + " " + pair.gold[first.span[1] :])
-    if first is not None and whole and (first.month or WHEN.search(pair.lower_question)):
-        return first
-    in_question = {_key(date) for date in _dates(pair.lower_question)}
-    new = {_key(date): date for date in gold_dates if _key(date) not in in_question}
-    return next(iter(new.values())) if len(new) == 1 and WHEN.search(pair.lower_question) else None
-
-
-def _quantity(pair: Pair) -> bool | None:
-    """The answer is a number, or has one that the question asks for: all numbers of the prediction equal it."""
-    expected = _expected_quantity(pair)
-    if expected is None:
-        return None
-    in_question = {q.value for q in quantities(pair.lower_question)}
-    predicted = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
-    predicted = [q for q in predicted if not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
-    predicted = claimed_numbers(predicted, expected, pair)
-    if not all(same_quantity(q, expected) for q in predicted):
-        return False
-    return bool(predicted) and not denied(pair.prediction, *predicted[0].span)
-
-
-def _expected_quantity(pair: Pair) -> Quantity | None:
-    numbers = quantities(pair.gold)
-    if not numbers:
-        return None
-    beside = len(content(pair.gold[: numbers[0].span[0]]) | content(pair.gold[numbers[0].span[1] :]))
-    how_many = bool(HOW_MANY.search(pair.lower_question))
-    if len(numbers) == 1 and (beside == 0 or (beside <= 3 and how_many)):  # not the film "12 monkeys"
-        return numbers[0]
-    in_question = {q.value for q in quantities(pair.lower_question)}
-    new = {q.value: q for q in numbers if q.value not in in_question and not q.year}
-    return next(iter(new.values())) if len(new) == 1 and how_many else None
-
-
-def _listed(pair: Pair) -> bool | None:
-    """The answer is a list: the prediction has exactly the same items, numbers in the same order, names in any."""
-    expected = items(pair.gold)
-    if len(expected) < 2 or any(len(item.split()) > LIST_WORDS for item in expected):
-        return None
-    predicted = items(pair.prediction)
-    hedged = has_words(pair.prediction_words, "or") and not has_words(pair.gold_words, "or")
-    if hedged or len(predicted) != len(expected):
-        return False
-    if all(len(quantities(item)) == 1 and not dates(item) for item in expected):
-        return all(_same_item(candidate, item) for candidate, item in zip(predicted, expected, strict=True))
-    remaining = list(predicted)
-    for item in expected:
-        match = next((candidate for candidate in remaining if _same_item(candidate, item)), None)
-        if match is None:
-            return False
-        remaining.remove(match)
-    return True
-
-
-def _same_item(predicted: str, item: str) -> bool:
-    """Equal as dates, numbers, or words; further words are allowed before or after an item of a sentence."""
-    if dates(item):
-        return any(same_date(value, dates(item)[0]) for value in dates(predicted))
-    if re.fullmatch(r"[\W\d]*", item) and quantities(item):
-        return any(same_quantity(value, quantities(item)[0]) for value in quantities(predicted))
-    want, have = words(item), words(predicted)
-    return (
-        bool(want)
-        and not DENIALS.search(predicted)
-        and (have == want or have.endswith(f" {want}") or have.startswith(f"{want} "))
-    )
+    return _held(Pair(pair.question, place[0], pair.prediction)) or None
 
 
 def _held(pair: Pair) -> bool | None:
@@ -227,14 +110,7 @@ def _held(pair: Pair) -> bool | None:
         pair.gold, pair.prediction, pair.question
     ):
         return False
-    return not _denied_words(pair, pair.gold_words) and "or" not in beside
-
-
-def _denied_words(pair: Pair, phrase: str) -> bool:
-    """Whether the prediction negates the first occurrence of a phrase; both in normal form."""
-    text = f" {pair.prediction_words} "
-    start = text.find(f" {phrase} ")
-    return denied(text, start, start + len(phrase) + 1)
+    return not denied_phrase(pair.prediction_words, pair.gold_words) and "or" not in beside
 
 
 def _named(pair: Pair) -> bool | None:
@@ -264,7 +140,7 @@ def _ends(pair: Pair) -> bool:
 def _covered(pair: Pair) -> bool | None:
     """The prediction has most words of the answer that are not in the question, and all its numbers."""
     added = content(pair.gold) - content(pair.question)
-    if len(added) < 2:
+    if len(added) < 2 or len(pair.gold_words.split()) < 3:  # two words of a name may stand in two names
         return None
     covered = len(added & content(pair.prediction)) / len(added) >= COVER
     numbers = quantities(pair.prediction)
@@ -276,7 +152,11 @@ def _covered(pair: Pair) -> bool | None:
 def _denial(pair: Pair) -> bool | None:
     """The answer denies what the question assumes: the prediction denies it in most of the same words."""
     asked = content(pair.gold)
-    if len(asked) < 2 or not all(_NO.search(text.lower()) for text in (pair.gold, pair.prediction)):
+    if (
+        len(asked) < 2
+        or _NO.search(pair.lower_question)
+        or not all(_NO.search(text.lower()) for text in (pair.gold, pair.prediction))
+    ):
         return None
     return True if len(asked & content(pair.prediction)) >= SAME * len(asked) else None
 
@@ -284,11 +164,13 @@ def _denial(pair: Pair) -> bool | None:
 RULES: dict[str, Callable[[Pair], bool | None]] = {
     "equal": _equal,
     REFUSAL: _refusal,
-    "yes or no": _yes_or_no,
-    "option": _option,
-    "date": _date,
-    "list": _listed,
-    "number": _quantity,
+    "yes or no": yes_or_no,
+    "option": option_claimed,
+    "date": date_claimed,
+    "short name": short_name,
+    "list": listed,
+    "place": _place,
+    "number": number_claimed,
     "held": _held,
     "named": _named,
     "denial": _denial,

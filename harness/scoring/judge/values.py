@@ -4,15 +4,16 @@ Tolerance: two quantities are equal if they agree after rounding to the coarser 
 differ by at most 2 %. So "9.8%" equals 9.77 % and "1.5 million" equals 1,523,000, but "10%" does not equal 9.77 % and
 "$26.59" does not equal $26.72. If one is approximate ("about") or a unit was converted, only the 2 % matter. Integers
 are compared exactly. Different kinds of units (% and $, miles and kilograms) are never equal. A unit that only one
-side has is ignored.
+side has is ignored. "330 m" is a length, "330m" is 330 million. "2 hours and 50 minutes" is one number, in minutes. A
+bound is right only about a number beyond it: "over 1.5 million" about 1,523,000, but "over 42" not about 42.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 TOLERANCE = 0.02
 SCALES = {
@@ -32,11 +33,13 @@ UNITS: dict[str, tuple[str, float]] = {  # as written -> (base unit, factor)
     **dict.fromkeys(("centimeter", "centimeters", "centimetre", "centimetres", "cm"), ("m", 0.01)),
     **dict.fromkeys(("foot", "feet", "ft"), ("m", 0.3048)),
     **dict.fromkeys(("inch", "inches"), ("m", 0.0254)),
+    **dict.fromkeys(("mph", "miles per hour"), ("m/s", 0.44704)),
+    **dict.fromkeys(("km/h", "kph", "kilometers per hour", "kilometres per hour"), ("m/s", 1 / 3.6)),
     **dict.fromkeys(("kilogram", "kilograms", "kg"), ("kg", 1.0)),
     **dict.fromkeys(("pound", "pounds", "lb", "lbs"), ("kg", 0.45359237)),
     **dict.fromkeys(("second", "seconds", "sec"), ("s", 1.0)),
     **dict.fromkeys(("minute", "minutes", "min", "mins"), ("s", 60.0)),
-    **dict.fromkeys(("hour", "hours"), ("s", 3600.0)),
+    **dict.fromkeys(("hour", "hours", "hr", "hrs"), ("s", 3600.0)),
     **dict.fromkeys(("day", "days"), ("s", 86400.0)),
     **dict.fromkeys(("week", "weeks"), ("s", 604800.0)),
 }
@@ -61,6 +64,7 @@ class Quantity:
         scale: The written unit's factor, or 1.
         about: Whether it is marked as approximate.
         year: Whether it may be a year: four digits without unit, sign or scale.
+        bound: ``>`` if the number is only said to be more or at least this ("over 42"), ``<`` for less, else "".
         span: Position in the text, (start, end).
     """
 
@@ -70,6 +74,7 @@ class Quantity:
     scale: float = 1.0
     about: bool = False
     year: bool = False
+    bound: str = ""
     span: tuple[int, int] = (0, 0)
 
 
@@ -86,16 +91,22 @@ class Date:
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit[0].isalpha()), key=len, reverse=True))
 _SCALE = "hundred|thousand|million|billion|trillion|mn|bn|tn|[kmbt](?![a-z])"
 _SPELLED = f"(?:{'|'.join([*ONES, *TENS])}|hundred|thousand|million|billion|trillion)"
-_ABOUT = r"about|around|approximately|roughly|nearly|almost|over|more than|some|circa|approx\.?"
+_ABOUT = r"about|around|approximately|roughly|nearly|almost|some|circa|approx\.?"
+_ABOVE = r"over|more than|above|at least|exceed(?:s|ed|ing)|no (?:less|fewer) than|greater than"
+_BELOW = r"less than|fewer than|below|under|at most|up to|no more than"
+_PART = r"\s+and\s+an?\s+(?P<part>half|quarter)\b|\s?(?P<sign3>[½¼¾])|\s(?P<slash>1/2|1/4|3/4)(?![\d/])"
+_PARTS = {"half": 0.5, "quarter": 0.25, "½": 0.5, "¼": 0.25, "¾": 0.75, "1/2": 0.5, "1/4": 0.25, "3/4": 0.75}
 _QUANTITY = re.compile(
-    rf"(?P<about>(?:~|≈|\b(?:{_ABOUT})\s)\s*)?"
+    rf"(?P<about>(?:~|≈|(?P<bound>(?<![-=])>|<|\b(?:(?P<above>{_ABOVE})|{_BELOW})\s)|\b(?:{_ABOUT})\s)\s*)?"
     r"(?P<sign>(?<![\w.])[-−]\s?)?(?:(?P<money>us\$|[$€£¥])\s?(?P<sign2>[-−])?)?"
     r"(?:(?<![\w.])(?<!\d[-–/])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-    rf"|\b(?P<words>{_SPELLED}(?:(?:\s|-|\sand\s){_SPELLED})*)\b)"
+    rf"|\b(?P<words>{_SPELLED}(?:(?:\s|-|\sand\s){_SPELLED})*)\b)(?:{_PART})?"
     rf"(?:\s?-?(?P<scale>{_SCALE})\b)?"
     rf"(?:\s?(?P<percent>%)|[\s-]?(?P<unit>{_UNIT})(?![\w]))?",
     re.IGNORECASE,
 )
+_AND_MORE = re.compile(r"\+(?!\s*\d)|\s+or (?:more|greater|higher|older|longer|(less|fewer|lower|younger))\b", re.I)
+_SHORT_TIME = re.compile(r"(?<![\w.])(\d{1,3})\s?h(?:rs?)?\.?\s?(\d{1,2})\s?m(?:ins?)?\b", re.IGNORECASE)
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})(?!\d)"
 _DATES = [
@@ -140,13 +151,40 @@ def same_date(date: Date, expected: Date) -> bool:
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers of a text in order, without those inside dates, words and identifiers."""
-    date_spans = [date.span for date in dates(text)]
-    return [
+    short = [_short_time(match) for match in _SHORT_TIME.finditer(text)]
+    spans = [*(date.span for date in dates(text)), *(time.span for time in short)]
+    single = [
         quantity
         for match in _QUANTITY.finditer(text)
-        if not any(_start(match) < end and match.end() > start for start, end in date_spans)
+        if not any(_start(match) < end and match.end() > start for start, end in spans)
         for quantity in _quantity(text, match)
     ]
+    return _joined(text, sorted([*single, *short], key=lambda quantity: quantity.span))
+
+
+def _short_time(match: re.Match[str]) -> Quantity:
+    """2h 50m"""
+    return Quantity(3600.0 * int(match[1]) + 60.0 * int(match[2]), 60.0, "s", 60.0, span=match.span())
+
+
+def _joined(text: str, numbers: Sequence[Quantity]) -> list[Quantity]:
+    """The same numbers, but one that goes on in a smaller unit is one: "2 hours and 50 minutes", "6 feet 2 inches"."""
+    joined: list[Quantity] = []
+    for number in numbers:
+        last = joined[-1] if joined else Quantity(0.0, 0.0)
+        between = text[last.span[1] : number.span[0]]
+        smaller = last.unit == number.unit != "" and number.value < last.step == last.scale > number.scale
+        if smaller and not number.about and re.fullmatch(r",?\s*(?:and\s+)?", between, re.IGNORECASE):
+            joined[-1] = replace(
+                number,
+                value=last.value + number.value,
+                about=last.about,
+                bound=last.bound,
+                span=(last.span[0], number.span[1]),
+            )
+        else:
+            joined.append(number)
+    return joined
 
 
 def _start(match: re.Match[str]) -> int:
@@ -163,20 +201,29 @@ def _quantity(text: str, match: re.Match[str]) -> Iterator[Quantity]:
     if digits is not None and re.match(r"\w|[.,/:–-]\d", text[match.end() :]):
         return  # inside a word or an identifier: 3d, 1.2.3, 50-40
     value, step = _digits(digits) if digits is not None else (_spelled(words), 1.0)
-    if match["scale"]:
+    part = (match["part"] or match["sign3"] or match["slash"] or "").lower()
+    if part:
+        value, step = value + _PARTS[part], 0.1 if _PARTS[part] == 0.5 else 0.01
+    metres = (match["scale"] or "") == "m" and text[match.start("scale") - 1].isspace()
+    metres = metres and not (match["money"] or match["unit"])
+    if match["scale"] and not metres:
         factor = SCALES[match["scale"].lower()]
         value, step = value * factor, step * factor
     sign = match["sign"] or match["sign2"]
-    written = (match["money"] or match["percent"] or match["unit"] or "").lower()
+    written = (match["money"] or match["percent"] or match["unit"] or ("metres" if metres else "")).lower()
     unit, scale = UNITS.get(written, ("", 1.0))
     plain = not (match["money"] or match["scale"] or match["percent"] or match["unit"] or sign or match["about"])
+    bound = "" if match["bound"] is None else ">" if match["above"] or match["bound"] == ">" else "<"
+    if beyond := _AND_MORE.match(text, match.end()):
+        bound = "<" if beyond[1] else ">"
     yield Quantity(
         (-value if sign else value) * scale,
         step * scale,
         unit,
         scale,
-        about=bool(match["about"]),
+        about=bool(match["about"] or beyond),
         year=plain and digits is not None and bool(re.fullmatch(r"[12]\d{3}", digits)),
+        bound=bound,
         span=match.span(),
     )
 
@@ -203,6 +250,8 @@ def same_quantity(quantity: Quantity, expected: Quantity) -> bool:
     """Whether two quantities are equal within the tolerance of this module."""
     if quantity.unit and expected.unit and quantity.unit != expected.unit:
         return False
+    if quantity.bound and quantity.bound != expected.bound and not _beyond(quantity, expected):
+        return False
     if bool(quantity.unit) != bool(expected.unit):  # one has no unit: compare the numbers as written
         quantity, expected = _written(quantity), _written(expected)
     if quantity.value == expected.value:
@@ -216,9 +265,15 @@ def same_quantity(quantity: Quantity, expected: Quantity) -> bool:
     return near and abs(_rounded(quantity.value, step) - _rounded(expected.value, step)) < step * 1e-6
 
 
+def _beyond(bound: Quantity, number: Quantity) -> bool:
+    """Whether a number keeps a bound: it is more than ``>``, or less than ``<``."""
+    if bool(bound.unit) != bool(number.unit):
+        bound, number = _written(bound), _written(number)
+    return number.value > bound.value if bound.bound == ">" else number.value < bound.value
+
+
 def _written(quantity: Quantity) -> Quantity:
-    scale = quantity.scale
-    return Quantity(quantity.value / scale, quantity.step / scale, about=quantity.about, year=quantity.year)
+    return replace(quantity, value=quantity.value / quantity.scale, step=quantity.step / quantity.scale, unit="")
 
 
 def _rounded(value: float, step: float) -> float:

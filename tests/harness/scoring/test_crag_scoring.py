@@ -39,7 +39,17 @@ def test_there_are_enough_vectors_of_every_rule() -> None:
     vectors = VECTORS["vectors"]
     assert len(vectors) >= 120 and len({v["id"] for v in vectors}) == len(vectors)
     assert {v["specification"] for v in vectors} == {"correct", "missing", "wrong", "judge"}
-    assert all(v["specification"] in ("judge", v["rules_judge"]) for v in vectors)
+    assert all(v["specification"] in ("judge", v["rules_judge"]) or refuses_invalid(v) for v in vectors)
+    assert sum(map(refuses_invalid, vectors)) >= 2
+
+
+def refuses_invalid(vector: dict[str, Any]) -> bool:
+    """Whether a refusal of an invalid question is wrong by the specification and missing by the rules."""
+    return (vector["specification"], vector["rules_judge"], vector["answers"]) == (
+        "wrong",
+        "missing",
+        ["invalid question"],
+    )
 
 
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda v: v["id"])
@@ -47,7 +57,7 @@ def test_vector(vector: dict[str, Any]) -> None:
     response = Response(vector["question"], tuple(vector["answers"]), vector["prediction"])
     verdict = PANEL.verdicts([response])[response]
     assert word(verdict) == vector["rules_judge"], (vector["rule"], verdict)
-    assert (verdict.rule in ("judge", "refusal")) == (vector["specification"] == "judge")
+    assert (verdict.rule in ("judge", "refusal")) == (vector["specification"] == "judge" or refuses_invalid(vector))
     doc = {"query": vector["question"], "answers": vector["answers"], VERDICT: verdict.record()}
     assert verdict_faults(json.loads(json.dumps(doc)), vector["prediction"]) == []
 
@@ -156,6 +166,44 @@ def test_the_rule_that_decides_is_named(
     answers: list[str], prediction: str, options: dict[str, bool], wanted: Verdict | None
 ) -> None:
     assert settle(answers, prediction, **options) == wanted
+
+
+REFUSAL_OF_INVALID = [
+    "I do not know.",
+    "The references do not contain this information.",
+    "I'm sorry, I can't find this.",
+    "Not enough information.",
+]
+
+
+@pytest.mark.parametrize("prediction", REFUSAL_OF_INVALID)
+def test_a_refusal_of_an_invalid_question_is_missing_for_the_rules_and_wrong_for_a_model(prediction: str) -> None:
+    """The public script calls it wrong before it asks the model; so does a panel with a model in it."""
+
+    class Model:
+        name = fingerprint = "model"
+
+        def opinions(self, items: list[Any]) -> list[Any]:
+            raise AssertionError("the specification decides")
+
+    invalid, mixed = ("invalid question",), ("invalid question", "Lyon")
+    assert settle(invalid, prediction) == Verdict("one invalid", 0.0)
+    assert settle(invalid, prediction, refusals=True) == Verdict("refusal", 0.0)
+    assert settle(invalid, "In 2011", refusals=True) == Verdict("one invalid", 0.0)
+    assert settle(invalid, f"{prediction} It is invalid.", refusals=True) == Verdict("both invalid", 1.0)
+    assert settle(("Lyon",), f"{prediction} It is invalid.", refusals=True) == Verdict("one invalid", 0.0)
+    assert settle(mixed, prediction, refusals=True) is None and settle(invalid, prediction, crag=False) is None
+    for judges, wanted in (
+        ((RulesJudge(),), ("refusal", True)),
+        ((Model(),), ("one invalid", False)),
+        ((RulesJudge(), Model()), ("one invalid", False)),
+    ):
+        response = Response("When?", invalid, prediction)
+        verdict = Panel(judges, words_cut(), True).verdicts([response])[response]  # type: ignore[arg-type]
+        assert (verdict.rule, verdict.missing) == wanted
+        doc = {"query": "When?", "answers": list(invalid), VERDICT: verdict.record()}
+        assert verdict_faults(doc, prediction) == []
+        assert score(doc, prediction, None)["crag_score"] == (0.0 if verdict.missing else -1.0)
 
 
 def test_a_judge_sees_no_invalid_answer_unless_the_word_has_no_meaning() -> None:

@@ -103,6 +103,18 @@ def test_without_invalid_questions_their_bias_is_said_to_be_unknown(
     assert "the bias on these is unknown" in text and "cut: whole" in text
 
 
+def test_each_source_is_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys, sources = ("question", "answers", "prediction", "label"), ["held out", "developed", "held out", None, ""]
+    rows = [dict(zip(keys, row, strict=True)) for row in ROWS[:5]]
+    lines = [json.dumps({**row, "source": source}) for row, source in zip(rows, sources, strict=True)]
+    (tmp_path / "l.jsonl").write_text("\n".join(lines))
+    assert judge_check_main([str(tmp_path / "l.jsonl"), "--json", str(tmp_path / "out.json")]) == 0
+    found, text = json.loads((tmp_path / "out.json").read_text()), capsys.readouterr().out
+    assert [name for name in found if name.startswith("source")] == ["source: developed", "source: held out"]
+    assert found["source: held out"]["n"] == 2 and found["source: held out"]["agreement"] == 0.5
+    assert found["source: developed"]["agreement"] == 1.0 and "\nsource: held out: 2 answers\n" in text
+
+
 def test_a_judge_that_fails_is_counted(tmp_path: Path) -> None:
     class Half:
         name = fingerprint = "half"

@@ -197,10 +197,10 @@ def test_words_for_verdicts_and_what_counts_as_a_disagreement() -> None:
         ("invalid question", 1),
     ]
     assert found.disagreements == [
-        {"question": "Who?", "answers": ("Ada",), "prediction": "Ada", "label": "incorrect", "verdict": "correct",
-         "why": "exact"},
-        {"question": "Who?", "answers": ("Ada",), "prediction": "Bob", "label": "acceptable", "verdict": "wrong",
-         "why": "judge: no rule"},
+        {"question": "Who?", "answers": ("Ada",), "prediction": "Ada", "label": "incorrect", "source": "",
+         "verdict": "correct", "why": "exact"},
+        {"question": "Who?", "answers": ("Ada",), "prediction": "Bob", "label": "acceptable", "source": "",
+         "verdict": "wrong", "why": "judge: no rule"},
     ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ YES_OR_NO: list[Row] = [
     ("Is it?", "yes", "Yes, it is", RIGHT), ("Is it?", "yes", "yeah sure", RIGHT), ("Is it?", "Yeah", "yes", RIGHT),
     ("Is it?", "no", "Nope, never", RIGHT), ("Is it?", "nope", "no it is not", RIGHT), ("Is it?", "yes", "no", WRONG),
     ("Is it?", "no", "yes", WRONG), ("Is it?", "no", "yeah", WRONG), ("Is it?", "yes", "nope", WRONG),
-    ("Is it?", "yes", "it is", WRONG), ("Is it?", "yes, since 1990", "Yes.", RIGHT),
+    ("Is it?", "yes", "it is", RIGHT), ("Is it?", "yes, since 1990", "Yes.", RIGHT),
     ("Is it?", "yes, it is", "No!", WRONG),
 ]  # fmt: skip
 OPTION: list[Row] = [
@@ -38,7 +38,7 @@ OPTION: list[Row] = [
     ("Skarn or Holm, in Teth?", "Holm in Teth", "it is Holm", RIGHT),
     ("In Teth: now then; Skarn or Holm; in Varn", "Skarn", "it is Skarn", RIGHT),
     ("Is it the red Skarn or Holm?", "the red Skarn", "it is red Skarn", RIGHT),
-    ("Is it the red Skarn or Holm?", "red Skarn", "it is Skarn", WRONG),
+    ("Is it the red Skarn or Holm?", "red Skarn", "it is Skarn", RIGHT),
     ("Is it Skarn or Holm built in Teth?", "Holm", "it is Holm", RIGHT),
     ("Is it Holm or Holm Hall?", "Holm Hall", "Holm", WRONG),
     ("Is it Holm or Holm Hall?", "Holm Hall", "it is Holm Hall", RIGHT),
@@ -163,7 +163,7 @@ STATED_YES: list[Row] = [
     ("Can people drink its water?", "no", "Its water is not drinkable.", RIGHT),
     ("Can people drink its water?", "yes", "Its water is not drinkable.", WRONG),
     ("Was Skarn Hall built in 1900?", "yes", "Skarn Hall was built in 1800.", WRONG),
-    ("Was Skarn Hall built in 1900?", "no", "It was not.", WRONG),
+    ("Was Skarn Hall built in 1900?", "no", "It was not.", RIGHT),
 ]  # fmt: skip
 CLAIMED_NUMBER: list[Row] = [
     ("How many seasons?", "1", "It plays in Ligue 1", WRONG), ("How many goals?", "57", "Teth shot 57 goals", RIGHT),
@@ -188,7 +188,7 @@ COVERED: list[Row] = [
     ("Why did it close?", "fire never destroyed its roof", "fire destroyed its roof", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof never destroyed, fire", WRONG),
     ("Why did it close?", "fire destroyed its roof", "roof or fire destroyed", WRONG),
-    ("How many rooms?", "1998 red old rooms of Teth", "1998", WRONG), ("Is it?", "yes indeed", "indeed", WRONG),
+    ("How many rooms?", "1998 red old rooms of Teth", "1998", WRONG), 
     (FILM, "Ada Quill was there", "Bob", WRONG),
     (FILM, "The winner of the prize that year was Ada Quill and the loser was Bob", "Ada Quill", WRONG),
 ]  # fmt: skip

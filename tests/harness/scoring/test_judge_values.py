@@ -64,6 +64,68 @@ def test_approximate_numbers_are_marked(mark: str) -> None:
     assert not number(f"{mark}s 120").about and not number("120").about
 
 
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("over 42", ">"), ("more than 42", ">"), ("at least 42", ">"), ("no fewer than 42", ">"), ("> 42", ">"),
+        ("42+", ">"), ("42 or more", ">"), ("less than 42", "<"), ("under 42", "<"), ("up to 42", "<"), ("<42", "<"),
+        ("42 or less", "<"), ("about 42", ""), ("42", ""), ("nearly 42", ""),
+    ],
+)  # fmt: skip
+def test_bounds(text: str, bound: str) -> None:
+    assert number(text).bound == bound and number(text).value == 42
+    assert same_quantity(number(text), number("42")) is (bound == "")
+    assert same_quantity(number(text), number(text)) and same_quantity(number("42"), number(text))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("over 1.5 million", "1,523,000", True), ("over 1.6 million", "1,523,000", False),
+        ("less than 1.6 million", "1,523,000", False), ("under 1.53 million", "1,523,000", True),
+        ("over 1.53 million", "1,523,000", False), ("over 42", "under 42", False), ("over $5", "5", False),
+        ("over 4.9", "5 km", True), ("over 5", "5 km", False), ("at least 99", "100", True),
+    ],
+)  # fmt: skip
+def test_a_bound_is_right_about_a_number_near_and_beyond_it(one: str, other: str, same: bool) -> None:
+    assert same_quantity(number(one), number(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "step", "unit"),
+    [
+        ("7 and a half", 7.5, 0.1, ""), ("two and a half million", 2.5e6, 1e5, ""), ("7½ km", 7500, 100, "m"),
+        ("8 1/2", 8.5, 0.1, ""), ("3 and a quarter", 3.25, 0.01, ""), ("3 3/4", 3.75, 0.01, ""),
+        ("2 hours and 50 minutes", 10_200, 60, "s"), ("2 hours, 50 minutes", 10_200, 60, "s"),
+        ("2h 50m", 10_200, 60, "s"),
+        ("2h50min", 10_200, 60, "s"), ("two hours five minutes", 7500, 60, "s"), ("3 minutes 15 seconds", 195, 1, "s"),
+        ("6 feet 2 inches", 1.8796, 0.0254, "m"), ("over 2 hours and 5 minutes", 7500, 60, "s"),
+        ("330 m", 330, 1, "m"), ("330m", 330e6, 1e6, ""), ("$5 m", 5e6, 1e6, "$"), ("70 mph", 31.2928, 0.44704, "m/s"),
+    ],
+)  # fmt: skip
+def test_fractions_and_numbers_of_two_units(text: str, value: float, step: float, unit: str) -> None:
+    quantity = number(text)
+    assert (quantity.value, quantity.step) == pytest.approx((value, step), rel=1e-9) and quantity.unit == unit
+    assert quantity.span == (0, len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("2 hours or 50 minutes", [7200, 3000]), ("50 minutes and 2 hours", [3000, 7200]),
+        ("2 hours 70 minutes", [7200, 4200]),
+        ("2.5 hours 10 minutes", [9000, 600]), ("2 hours, about 5 minutes", [7200, 300]), ("7 and a bit", [7]),
+        ("2 + 3", [2, 3]), ("x -> 5", [5]), ("7/8", []),
+    ],
+)  # fmt: skip
+def test_what_stays_apart(text: str, values: list[float]) -> None:
+    assert [quantity.value for quantity in quantities(text)] == values
+
+
+def test_a_bound_is_a_bound_by_its_own_words() -> None:
+    assert [quantity.bound for quantity in quantities("2 + 3, x -> 5, 4 orders")] == ["", "", "", ""]
+
+
 def test_signs_for_about_are_marks_too() -> None:
     assert number("~120").about and number("≈ 120").about
 
