@@ -30,7 +30,7 @@ def run(method, right, found, answer="Vale", text="Ada was born in Vale."):
 
 @pytest.fixture
 def runs():
-    rights = {"link_vote": 12, "copy_vote": 4, "rule_vote": 30}
+    rights = {"link_vote": 12, "copy_vote": 4, "rule_vote": 30, "rulerag_ft_extractive": 22}
     return {name: run(name, rights.get(name, 10), 38 if name == "rule_vote" else 20) for name in METHODS}
 
 
@@ -51,6 +51,7 @@ def test_the_sentences_follow_the_numbers(runs):
     )
     assert "0.0 recall@10 (not significant) and 0.0 em (not significant); over link_vote" in text
     assert "-5.0 [-12.5, 0.0] em (not significant)." in text, "10 right against 12"
+    assert "(rulerag_ft_extractive), it has +30.0 [" in text and "em (significant) over standard_rag." in text
     assert "garbles" not in text, "all wrong answers stand in the passages"
     garbling = {**runs, "rulerag_ft": run("rulerag_ft", 10, 39, answer="Vlae")}
     assert garbled_answers(garbling["rulerag_ft"]) == (30, 30)

@@ -1,4 +1,4 @@
-"""``lm-eval-rag demo``: two trivial baselines and four methods on the embedded benchmark, a table and a page."""
+"""``lm-eval-rag demo``: two trivial baselines and five methods on the embedded benchmark, a table and a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import Difference, interval
 from lm_eval_rag.harness.report.table import table
 
-METHODS = ("link_vote", "copy_vote", "rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft")
+METHODS = ("link_vote", "copy_vote", "rule_vote", "standard_rag", "rulerag_icl", "rulerag_ft", "rulerag_ft_extractive")
 TASK, QUESTIONS, LEVEL = "ruleqa_demo", 100, 0.05
 GARBLED = 1 / 3  # share of the wrong answers that is worth a sentence
 HEAD = ("", "em", "token_f1", "recall@10", "tokens a question")
@@ -81,6 +81,7 @@ def interpretation(runs: Mapping[str, TaskRun]) -> str:
     """What the table says, by paired tests on the same questions."""
     pairs = (("rule_vote", "copy_vote"), ("rulerag_ft", "standard_rag"), ("rulerag_ft", "link_vote"))
     votes, tuned, looked_up = (difference_of(runs[one], runs[other], "em") for one, other in pairs)
+    copied = difference_of(runs["rulerag_ft_extractive"], runs["standard_rag"], "em")
     found = difference_of(runs["rulerag_ft"], runs["standard_rag"], "recall@10")
     read = {name: _documents(runs[name]) for name in ("rule_vote", "copy_vote")}
     lines = [
@@ -88,6 +89,8 @@ def interpretation(runs: Mapping[str, TaskRun]) -> str:
         f"over copy_vote, a vote without rules ({read['rule_vote']} and {read['copy_vote']} documents a question).",
         f"rulerag_ft retrieves by the same rules. Over standard_rag it has {_gain(found, 'recall@10')}",
         f"and {_gain(tuned, 'em')}; over link_vote, a look-up without a model, {_gain(looked_up, 'em')}.",
+        f"If it may only copy names from its passages (rulerag_ft_extractive), it has {_gain(copied, 'em')}",
+        "over standard_rag.",
     ]
     garbled, wrong = garbled_answers(runs["rulerag_ft"])
     if garbled > GARBLED * wrong:

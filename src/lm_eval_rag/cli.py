@@ -90,7 +90,7 @@ def encode(argv: Sequence[str]) -> int:
 
 
 def demo(argv: Sequence[str]) -> int:
-    """Compare four methods on the embedded benchmark in a minute: one table, and a page to read."""
+    """Compare five methods on the embedded benchmark in a minute: one table, and a page to read."""
     from lm_eval_rag._demo import demo_main
 
     return demo_main(list(argv))
