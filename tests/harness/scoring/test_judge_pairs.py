@@ -74,7 +74,7 @@ def test_agreement_with_labels(checked: tuple[str, CheckResult]) -> None:
 
 
 def test_agreement_on_pairs_that_no_rule_was_written_with() -> None:
-    """Version 3: 0.727, kappa 0.548; version 4: 0.787, kappa 0.649. The judge is strict: it calls few wrong ones correct."""
+    """Version 3: 0.727, kappa 0.548; version 4: 0.787, kappa 0.649. It is strict: few wrong ones are called correct."""
     found = check(read_labels(file("unseen")), Panel((RulesJudge(),), words_cut())).groups["all"]
     assert found.n == 150 and found.agreement is not None and found.agreement >= 0.78
     assert found.kappa is not None and found.kappa >= 0.64
