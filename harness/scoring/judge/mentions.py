@@ -20,12 +20,14 @@ _LINKS = frozenset(
 )
 _KIN = (
     "brother|sister|son|daughter|father|mother|wife|husband|cousin|friend|rival|opponent|colleague|partner|pupil|"
-    "teacher|successor|predecessor|neighbou?r|fan|admirer|student|suburb"
+    "teacher|successor|predecessor|neighbou?r|contemporary|follower|imitator|"
+    "collaborator|teammate|classmate|mentor|assistant|fan|admirer|student|suburb"
 )
 _APART = re.compile(  # right before a name that is only mentioned
-    r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|preced(?:ed|es|ing)|"
-    r"beat|defeat(?:ed|s|ing)|lost(?: [\d –-]+)? to|similar to|close to|next to|compared (?:to|with)|"
-    r"(?:moved|went|returned|relocated) to|(?:came|released|built|born|was|is) (?:\w+ )?(?:before|after))|"
+    r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|"
+    r"preced(?:ed|es|ing)|beat|defeat(?:ed|s|ing)|lost(?: [\d –-]+)? to|similar to|close to|next to|"
+    r"compared (?:to|with)|who (?:was|were) \w+ed by|(?:moved|went|returned|relocated) to|"
+    r"(?:came|released|built|born|was|is) (?:\w+ )?(?:before|after))|"
     rf",\s*(?:(?:an?|the) )?(?:\w+ )?(?:{_KIN}) (?:of|to))\s+(?:the |an? )?$",
     re.IGNORECASE,
 )

@@ -42,12 +42,16 @@ _MEASURE = re.compile(
     r"\b(?:price|ratio|yield|market cap\w*|volume|revenue|budget|population|earnings|gross|salary|net worth|height|"
     r"length|width|depth|area|runtime|age|weight)\b"
 )
+BESIDE = 80  # characters before or after a number that are read
+_OTHERS = [("clos(?:ed?|ing)\\b", "open(?:ed|ing)?\\b"), ("high(?:est)?\\b", "low(?:est)?\\b")]
+_OTHERS += [(other, asked) for asked, other in _OTHERS]
 Keep = Callable[[Quantity, Quantity, Pair], bool]
 
 
 def claimed_numbers(numbers: Sequence[Quantity], expected: Quantity, pair: Pair) -> list[Quantity]:
-    """The numbers that a prediction claims; () only if all of them are part of a name, or of a ratio."""
-    kept = [number for number in numbers if not _in_name(number, pair) and _no_part(number, expected, pair)]
+    """The numbers that a prediction claims; none only if all are part of a name or a ratio, or of the other price."""
+    kept = [number for number in numbers if not _in_name(number, pair) and not _of_another(number, pair)]
+    kept = [number for number in kept if _no_part(number, expected, pair)]
     for keep in _STEPS:
         kept = [number for number in kept if keep(number, expected, pair)] or kept
     return kept
@@ -57,13 +61,36 @@ def _in_name(number: Quantity, pair: Pair) -> bool:
     """After a capitalised word that does not begin the sentence, without a noun of the question after it."""
     text = pair.prediction
     start = number.span[0]
-    before = re.search(r"(?:^|[.!?]\s+)?(\b[A-ZÀ-Þ][\w'’-]*)\s$", text[:start])
+    left = _left(number, pair)
+    before = re.search(r"(?:^|[.!?]\s+)?(\b[A-ZÀ-Þ][\w'’-]*)\s$", left)
     if number.unit or number.scale != 1 or before is None or not text[start].isdigit():
         return False
-    word, opens = before[1].lower(), re.search(r"(?:^|[.!?:]\s*)$", text[: before.start(1)])
-    after = re.match(r"\s+(\w+)", text[number.span[1] :])
+    word, opens = before[1].lower(), re.search(r"(?:^|[.!?:]\s*)$", left[: before.start(1)])
+    after = re.match(r"\s+(\w+)", _right(number, pair))
     noun = after is not None and after[1].lower() not in STOP and after[1].lower() in f"{pair.lower_question} times"
     return not (opens or noun or word in _LEADS or word in STOP or _shown(pair.gold, before[1], text[start]))
+
+
+def _of_another(number: Quantity, pair: Pair) -> bool:
+    """Said of the opening price where the closing price is asked for, and the like."""
+    left = re.split(r"[.,;]\s|\band\b", _left(number, pair).lower())[-1]
+    for asked, other in _OTHERS:
+        said = re.findall(rf"\b(?:({asked})|{other})", left)
+        if re.search(rf"\b{asked}", pair.lower_question) and not re.search(rf"\b{other}", pair.lower_question):
+            return bool(said) and not said[-1]
+    return False
+
+
+def _left(number: Quantity, pair: Pair) -> str:
+    """What stands right before a number."""
+    start = number.span[0]
+    return pair.prediction[max(0, start - BESIDE) : start]
+
+
+def _right(number: Quantity, pair: Pair) -> str:
+    """What stands right after a number."""
+    end = number.span[1]
+    return pair.prediction[end : end + BESIDE]
 
 
 def _shown(gold: str, name: str, digit: str) -> bool:
@@ -77,13 +104,13 @@ def _result(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
 
 def _summed(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     """After "which makes"; if the question asks for a total, after a word for it too."""
-    before = pair.prediction[: number.span[0]]
+    before = _left(number, pair)
     return bool(_SUMMED.search(before) or (_ASKS_TOTAL.search(pair.lower_question) and _TOTAL_BEFORE.search(before)))
 
 
 def _before_total(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     """Before a word for a total, if the question asks for one."""
-    after = pair.prediction[number.span[1] :]
+    after = _right(number, pair)
     return bool(_ASKS_TOTAL.search(pair.lower_question) and _TOTAL_AFTER.search(after))
 
 
@@ -94,8 +121,7 @@ def _outside_brackets(number: Quantity, _expected: Quantity, pair: Pair) -> bool
 
 def _no_part(number: Quantity, expected: Quantity, pair: Pair) -> bool:
     """Not one of the two numbers of "13 of 50" beside a percentage."""
-    start, end = number.span
-    part = _PARTS_AFTER.search(pair.prediction[end:]) or _PARTS_BEFORE.search(pair.prediction[:start])
+    part = _PARTS_AFTER.search(_right(number, pair)) or _PARTS_BEFORE.search(_left(number, pair))
     return not (expected.unit == "%" and not number.unit and part)
 
 
@@ -106,7 +132,7 @@ def _before_colon(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
 
 def _after_measure(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     """Right after the measure that the question asks for: "a budget of $200 million"."""
-    before = pair.prediction[: number.span[0]].lower()
+    before = _left(number, pair).lower()
     return any(
         re.search(rf"\b{measure}\b(?: (?:of|is|was|at|stood|reached|worth))*\s*$", before)
         for measure in _MEASURE.findall(pair.lower_question)
@@ -121,18 +147,19 @@ def _same_kind(number: Quantity, expected: Quantity, pair: Pair) -> bool:
 
 def _not_compared(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     start, end = number.span
-    beside = _BESIDE.search(pair.prediction[:start]) or _THAN.match(pair.prediction[start:end])
-    return not (beside or _COMPARED.match(pair.prediction[end:]))
+    beside = _BESIDE.search(_left(number, pair)) or _THAN.match(pair.prediction[start:end])
+    return not (beside or _COMPARED.match(_right(number, pair)))
 
 
 def _asserted(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
-    return not _NOT.search(pair.prediction[: number.span[0]])
+    return not _NOT.search(_left(number, pair))
 
 
 def _with_noun(number: Quantity, _expected: Quantity, pair: Pair) -> bool:
     noun = NOUN.search(pair.lower_question)
-    after = pair.prediction[number.span[1] :].lower().split()[:3]
-    same_unit = bool(noun) and pair.prediction[: number.span[1]].lower().endswith(noun[1]) if noun else False
+    after = _right(number, pair).lower().split()[:3]
+    start, end = number.span
+    same_unit = noun is not None and pair.prediction[start:end].lower().endswith(noun[1])
     return noun is not None and (
         same_unit or any(word.strip(".,;:").rstrip("s") == noun[1].rstrip("s") for word in after)
     )

@@ -10,6 +10,7 @@ from lm_eval_rag.harness.scoring.judge.number_claims import NOUN, claimed_number
 from lm_eval_rag.harness.scoring.judge.reading import HOW_MANY, Pair, content, denied
 from lm_eval_rag.harness.scoring.judge.values import UNITS, Quantity, quantities, same_quantity
 
+MOST = 50  # a prediction with more numbers claims none
 _TIMES = re.compile(r"\b(?:once|twice|thrice)\b", re.IGNORECASE)
 _TIMES_COUNTED = {"once": "1 time", "twice": "2 times", "thrice": "3 times"}
 
@@ -23,6 +24,8 @@ def number_claimed(pair: Pair) -> bool | None:
     in_question = {q.value for q in quantities(pair.lower_question)}
     claimed = [q for q in quantities(pair.prediction) if q.value not in in_question or same_quantity(q, expected)]
     claimed = [q for q in claimed if not q.year or same_quantity(q, expected)]  # "in 2023" beside a count
+    if len(claimed) > MOST:
+        return False
     claimed = claimed_numbers(claimed, expected, pair)
     if not all(same_quantity(q, expected) or _converted(q, expected, pair) for q in claimed):
         return False

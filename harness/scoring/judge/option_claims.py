@@ -101,7 +101,7 @@ def _spelled_out(text: str, options: Sequence[str], question: str) -> str:
         known = (STOP | set(asked)) - set(name)
         for part in {name[0], name[-1]} if 1 < len(name) <= WHOLE_NAME else ():
             if part.isalpha() and len(part) > 2 and part not in STOP and asked.count(part) == 1:
-                pattern = rf"(?P<before>\S*)(?P<space>\s*)\b{part}\b(?:['’]s\b)?(?P<after>(?:\s+\S+)?)"
+                pattern = rf"(?P<before>(?<!\S)\S{{0,40}})(?P<space>\s*)\b{part}\b(?:['’]s\b)?(?P<after>(?:\s+\S+)?)"
                 text = re.sub(pattern, partial(_in_full, option=option, known=known), text, flags=re.IGNORECASE)
     return text.lower()
 

@@ -1,15 +1,17 @@
 """The judge without a model: an ordered table of rules; the first rule with an opinion decides.
 
 It is strict. It rejects a prediction that hedges ("A or B"), negates ("not A"), claims a second number or list item,
-only mentions the answer beside another candidate, or paraphrases the answer freely. A refusal is missing
+gives a bound for a number ("over 42"), only mentions the answer beside another candidate, or paraphrases the answer
+freely. It knows no other names of a thing: "the Cavs" are not the Cleveland Cavaliers. A refusal is missing
 (:mod:`.refusals`). ``lm-eval-rag judge-check`` measures its errors and its bias. Each rule is a function of
 one gold answer and one prediction that returns True, False, or None for no opinion. A prediction is correct if it is
-correct for one of the gold answers.
+correct for one of the gold answers. Accents on Latin letters do not count.
 
 From a gold answer that is a sentence, the rules extract the part that answers the question: the option that the
 question offers, the number that "how many" asks for, the date that "when" asks for, or what the sentence says beyond
 the question (:mod:`.gold_answers`). Of a prediction they compare what it claims: :mod:`.mentions` for names,
-:mod:`.number_claims`, and :mod:`.option_claims` for "A or B" and yes or no.
+:mod:`.short_names` and :mod:`.places` for parts of names that are enough, :mod:`.number_claims`, :mod:`.list_claims`,
+:mod:`.option_claims` for "A or B", and :mod:`.yes_no`.
 """
 
 from __future__ import annotations
@@ -54,11 +56,8 @@ VERBS = COPULAS | {"has", "have", "had", "won", "did", "does", "became", "direct
 
 def judge(question: str, answers: Sequence[str], prediction: str) -> tuple[float, str]:
     """(1 or 0, name of the rule that decided): the best over the gold answers and the answers within them."""
-    question, prediction, golds = (
-        folded(question),
-        without_opening(folded(prediction)),
-        [folded(gold) for gold in answers],
-    )
+    question, prediction = folded(question), without_opening(folded(prediction))
+    golds = [folded(gold) for gold in answers]
     verdicts = [_whole(Pair(question, gold, prediction)) for gold in golds]
     within = [reduced(gold, question) for gold, (_, rule) in zip(golds, verdicts, strict=True) if rule not in FINAL]
     verdicts += [_decide(Pair(question, part, prediction)) for part in within if part]
@@ -69,7 +68,7 @@ def _whole(pair: Pair) -> tuple[float, str]:
     """The verdict on a gold answer as it is. If it is a sentence with a list in it, only equal words are correct."""
     if len(items(reduced(pair.gold, pair.question))) < 2:
         return _decide(pair)
-    return (1.0, "equal") if _equal(pair) else (0.0, NO_RULE)
+    return (1.0, "equal") if _equal(pair) else (0.0, NO_RULE if _refusal(pair) is None else REFUSAL)
 
 
 def _decide(pair: Pair) -> tuple[float, str]:

@@ -64,7 +64,7 @@ def _said(pair: Pair) -> list[str]:
     "Written by", "who ..." and "since 2017" are left out too.
     """
     asked = STOP | {"winner", "answer", "name"} | set(pair.question_words.split())
-    text = words(_WHEN.sub("", _RELATIVE.sub("", pair.prediction)))
+    text = words(_WHEN.sub("", _RELATIVE.sub("", re.sub(r"\([^)]*\)", " ", pair.prediction))))
     spoken = text.split()
     if match := _PASSIVE.match(text):
         spoken = [*match[1].split(), *match[2].split()]
@@ -133,9 +133,8 @@ def _rest_is_asked(question: str, before: Sequence[str], said: Sequence[str], af
 
 
 def _is_asked(word: str, asked: Set[str]) -> bool:
-    """Whether a question has a word, or another form of it: "mount" and "mountain", "japanese" and "japan"."""
-    longer = len(word) > 3 and any(other.startswith(word) for other in asked)
-    return word in _JOINING or longer or from_question(word, asked)
+    """Whether a question has a word, or one that begins as it does: "mount" and "mountain", "swedish" and "sweden"."""
+    return word in _JOINING or word in asked or (len(word) > 3 and any(other[:4] == word[:4] for other in asked))
 
 
 _FORMS = (_family_name, _school, _city, _team, _company, _rest_is_asked)

@@ -152,11 +152,13 @@ def same_date(date: Date, expected: Date) -> bool:
 def quantities(text: str) -> list[Quantity]:
     """The numbers of a text in order, without those inside dates, words and identifiers."""
     short = [_short_time(match) for match in _SHORT_TIME.finditer(text)]
-    spans = [*(date.span for date in dates(text)), *(time.span for time in short)]
+    taken = bytearray(len(text))
+    for start, end in [*(date.span for date in dates(text)), *(time.span for time in short)]:
+        taken[start:end] = b"1" * (end - start)
     single = [
         quantity
         for match in _QUANTITY.finditer(text)
-        if not any(_start(match) < end and match.end() > start for start, end in spans)
+        if not any(taken[_start(match) : match.end()])
         for quantity in _quantity(text, match)
     ]
     return _joined(text, sorted([*single, *short], key=lambda quantity: quantity.span))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from lm_eval_rag.harness.scoring.judge.option_claims import SIDES, side
 from lm_eval_rag.harness.scoring.judge.reading import DENIALS, STOP, Pair, content
@@ -13,7 +14,8 @@ _ASKED = re.compile(rf"^\W*(?:[^,?]*, )?(?:{_AUXILIARY})\b")
 _END = r"(?=\W*$|\s*[,.;:!–—-]|\s+(?:because|since|as|but)\b"
 _FILL = re.compile(r"^\W*(?:(?:actually|well|in fact|(?:based on|according to) [^,]*),\s*)+")
 _TRUE = re.compile(
-    r"^\W*(?:(?:that|this|it)(?:'s| is) )?(?:correct|right|true|absolutely|definitely|certainly|of course|affirmative)"
+    r"^\W*(?:(?:that|this|it)(?:'s| is) )?(?:correct|right|true|absolutely|definitely|certainly|of course|sure|"
+    r"affirmative)"
     rf"\b{_END})|^\W*indeed\b"
 )
 _FALSE = re.compile(
@@ -100,6 +102,15 @@ def _opposed(pair: Pair) -> bool:
     return asked[0] == said[0] and asked[1] != said[1]
 
 
+def _names(text: str) -> set[str]:
+    return {*text.split()} - STOP - SIDES.keys()
+
+
+def _until_compared(text: str) -> str:
+    """What precedes the first word of comparison: "is gold" of "is gold more expensive"."""
+    return " ".join(takewhile(lambda word: word not in SIDES, text.split()))
+
+
 def _reversed(pair: Pair) -> bool | None:
     """Whether "A is older than B?" is answered by "B is older than A" or "A is younger"; None if that is not clear.
 
@@ -108,7 +119,7 @@ def _reversed(pair: Pair) -> bool | None:
     asked, said = _COMPARING.split(pair.question_words, maxsplit=1), _COMPARING.split(pair.prediction_words, maxsplit=1)
     if len(asked) < 3:
         return None
-    left, right = ({*part.split()} - STOP - SIDES.keys() for part in (asked[0], asked[2]))
+    left, right = _names(_until_compared(asked[0])) or _names(asked[0]), _names(asked[2])
     sides = side(" ".join(asked[:2])), side(" ".join(said[:2]))
     before, after = {*said[0].split()}, {*said[-1].split()}
     if len(said) > 1:

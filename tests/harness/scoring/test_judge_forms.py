@@ -109,6 +109,11 @@ def test_what_is_a_refusal(text: str) -> None:
     assert refused(text) and judge("who wrote it?", ["ada quill"], text) == (0.0, "refusal")
 
 
+def test_a_refusal_is_missing_for_a_list_in_a_sentence_too() -> None:
+    gold = "the members of mgmt are andrew vanwyngarden and ben goldwasser."
+    assert judge("who are the members of mgmt?", [gold], "The references do not say.") == (0.0, "refusal")
+
+
 @pytest.mark.parametrize("text", NO_REFUSALS)
 def test_what_is_an_answer(text: str) -> None:
     assert not refused(text)
