@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_rag.harness.common.errors import UserError
@@ -103,6 +103,22 @@ def per_device(batch_size: int, devices: int, accumulate: int) -> int:
 def is_stuck(scores: Sequence[float], patience: int | None) -> bool:
     """Whether the last ``patience`` scores are no better than the best before them; never without a patience."""
     return patience is not None and len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
+
+
+def dev_scores(hits: Iterable[tuple[str, float]]) -> tuple[float, dict[str, float]]:
+    """Exact match in percent, over all questions and per task.
+
+    Every question counts the same. With a mean over tasks, a small task of 15 questions would choose the checkpoint.
+
+    Args:
+        hits: (task, 1 or 0) of each question, in any order.
+    """
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for task, hit in sorted(hits):
+        by_task[task].append(hit)
+    every = [hit for part in by_task.values() for hit in part]
+    percent = {task: round(100 * sum(part) / len(part), 2) for task, part in by_task.items()}
+    return round(100 * sum(every) / len(every), 2), percent
 
 
 def _trainer(settings: Settings, size: int) -> Any:
@@ -217,9 +233,8 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
                     control.should_training_stop = True
 
         def _evaluate(self, state: Any) -> None:
-            """Answer the dev split; keep the checkpoint if it is the best since training began."""
-            scores = self._scores()
-            em = sum(scores.values()) / len(scores)
+            """Answer the dev split; keep the checkpoint if it has the best EM over all questions since training began."""
+            em, scores = self._scores()
             seconds = round(self.earlier + time.monotonic() - self.began, 1)
             row = {"epoch": round(state.epoch or 0.0, 4), "step": state.global_step, "dev_em": em, "seconds": seconds}
             row |= {f"dev_em_{task}": score for task, score in scores.items()}
@@ -232,18 +247,15 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
             if state.global_step and em > max(previous, default=-1.0):
                 outcome.keep(loaded.model, loaded.tokenizer, self.results())
 
-        def _scores(self) -> dict[str, float]:
-            """Exact match per task, in percent; the questions are divided among the processes."""
+        def _scores(self) -> tuple[float, dict[str, float]]:
+            """Exact match in percent, over all questions and per task; the questions are divided among the processes."""
             share = dev[self.trainer.args.process_index :: self.trainer.args.world_size]
             texts = loaded.answer(share, Decoding())
             hits = [
                 (row.question.task, METRICS["em"].of(read_case({"answers": row.question.answers}, text, None)))
                 for row, text in zip(share, texts, strict=True)
             ]
-            by_task: dict[str, list[float]] = defaultdict(list)
-            for task, hit in sorted(gather_object(hits)):
-                by_task[task].append(hit)
-            return {task: round(100 * sum(part) / len(part), 2) for task, part in by_task.items()}
+            return dev_scores(gather_object(hits))
 
         def curve(self) -> list[dict[str, Any]]:
             """Losses and dev scores by step."""

@@ -24,7 +24,7 @@ from lm_eval_rag.harness.train.answer_loss import answer_loss
 from lm_eval_rag.harness.train.generator import train_generator
 from lm_eval_rag.harness.train.generator_model import Loaded
 from lm_eval_rag.harness.train.generator_outcome import Outcome
-from lm_eval_rag.harness.train.generator_trainer import is_stuck, per_device
+from lm_eval_rag.harness.train.generator_trainer import dev_scores, is_stuck, per_device
 from lm_eval_rag.methods.rulerag_ft import rulerag_ft
 from lm_eval_rag.tasks.ruleqa_demo.build import build as build_demo
 
@@ -142,6 +142,13 @@ def test_the_dev_score_is_exact_match_in_percent_and_the_best_checkpoint_stays(l
     results = train(little_llama, tmp_path / "run")
     assert (results["dev_em_before"], results["dev_em"], results["epoch"]) == (0, 66.67, 1)
     assert kept == [66.67] and looked[0].max_tokens == 32 and looked[0].stop == ("\n",)
+
+
+def test_every_dev_question_counts_the_same():
+    """A task of two questions does not weigh as much as one of eight."""
+    hits = [("small", 1.0), ("large", 0.0), ("small", 0.0), *[("large", 1.0)] * 2, *[("large", 0.0)] * 5]
+    assert dev_scores(hits) == (30.0, {"small": 50.0, "large": 25.0})  # and not 37.5, the mean over tasks
+    assert dev_scores(reversed(hits)) == dev_scores(hits)
 
 
 @pytest.mark.parametrize("lora", [False, True])
