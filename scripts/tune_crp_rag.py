@@ -115,9 +115,9 @@ def main() -> None:
 
 def tune(options: argparse.Namespace) -> Sequence[Outcome]:
     """Every pair on the same questions."""
-    from lm_eval.utils import simple_parse_args_string
+    from lm_eval._cli.utils import key_val_to_dict
 
-    setup = read_arguments("crp_rag", crp_rag, simple_parse_args_string(options.model_args))
+    setup = read_arguments("crp_rag", crp_rag, key_val_to_dict(options.model_args))
     queries, answers = questions(options.task, options.questions)
     path = options.journal or cache_dir() / "journal" / f"tune-{setup.fingerprint[:16]}.sqlite"
     journal = Journal(path, "tune")

@@ -22,9 +22,9 @@ from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Dec
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
 from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
-from lm_eval_rag.harness.generators.extractive import Grounded, Sources
+from lm_eval_rag.harness.generators.extractive import Grounded
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
-from lm_eval_rag.harness.generators.local import batches, continue_batch, is_plain
+from lm_eval_rag.harness.generators.local import complete_by_batches, is_plain
 from lm_eval_rag.harness.generators.memory import BUILT
 from lm_eval_rag.harness.generators.on_ray import OnRay
 from lm_eval_rag.harness.generators.replies import local_completion
@@ -179,7 +179,8 @@ class LMGenerator:
         texts = [self.wrap(prompt.prompt if isinstance(prompt, Grounded) else prompt) for prompt in prompts]
         try:
             if is_plain(self.lm):
-                return [*self._by_batches(texts, decoding, samples, sources)]
+                seeds = [self.seed + sample for sample in samples]
+                return [*complete_by_batches(self.lm, texts, decoding, seeds, sources, self._turn_ends)]
             if self.extractive:
                 raise UserError(
                     f"gen_extractive=True is for generator=hf alone; {self.spec.name} generates in its own way."
@@ -279,21 +280,6 @@ class LMGenerator:
             counted = self.count_tokens(text) if text else 0
             self._counted[key] = len(text.encode()) // BYTES_PER_TOKEN if counted is None else counted
         return self._counted[key]
-
-    def _by_batches(
-        self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int], sources: Sequence[Sources | None]
-    ) -> list[Completion]:
-        """What transformers writes."""
-        completions: dict[int, Completion] = {}
-        for positions in batches(self.lm, texts):
-            seeds = [self.seed + samples[i] for i in positions]
-            prompts, allowed = [texts[i] for i in positions], [sources[i] for i in positions]
-            written = continue_batch(self.lm, prompts, decoding, seeds, allowed, self._turn_ends)
-            completions |= {
-                i: local_completion(one.text, decoding, "stop" if one.finished else "length", one.tokens)
-                for i, one in zip(positions, written, strict=True)
-            }
-        return [completions[i] for i in range(len(texts))]
 
     def _at_once(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
         """What another local engine writes."""

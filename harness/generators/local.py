@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
-from lm_eval_rag.harness.generators.base import Decoding, cut
+from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
 from lm_eval_rag.harness.generators.cpu_steps import quicken
 from lm_eval_rag.harness.generators.extractive import Sources, Spans, extracting, spans_of
+from lm_eval_rag.harness.generators.replies import local_completion
 from lm_eval_rag.harness.generators.turn_end import stop_ids
 
 # What stays of a checkpoint's generation_config.json; all else is about limits and sampling.
@@ -54,6 +55,26 @@ def batches(lm: Any, prompts: Sequence[str]) -> Iterator[list[int]]:
     order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
     size = int(lm.batch_size_per_gpu)
     yield from (order[start : start + size] for start in range(0, len(order), size))
+
+
+def complete_by_batches(
+    lm: Any,
+    prompts: Sequence[str],
+    decoding: Decoding,
+    seeds: Sequence[int],
+    sources: Sequence[Sources | None],
+    turn_ends: Sequence[int],
+) -> list[Completion]:
+    """One completion a prompt, in order, whatever the batches; arguments as those of :func:`continue_batch`."""
+    completions: dict[int, Completion] = {}
+    for positions in batches(lm, prompts):
+        texts, allowed = [prompts[i] for i in positions], [sources[i] for i in positions]
+        written = continue_batch(lm, texts, decoding, [seeds[i] for i in positions], allowed, turn_ends)
+        completions |= {
+            i: local_completion(one.text, decoding, "stop" if one.finished else "length", one.tokens)
+            for i, one in zip(positions, written, strict=True)
+        }
+    return [completions[i] for i in range(len(prompts))]
 
 
 def continue_batch(

@@ -102,10 +102,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _pairs(option: str, text: str) -> dict[str, Any]:
-    from lm_eval.utils import simple_parse_args_string
+    from lm_eval._cli.utils import key_val_to_dict
 
     try:
-        pairs: dict[str, Any] = simple_parse_args_string(text)
+        pairs: dict[str, Any] = key_val_to_dict(text)
     except ValueError as error:
         raise UserError(f"{option} {text!r} cannot be read: {error}. Give NAME=VALUE pairs joined by commas.") from None
     return pairs

@@ -111,10 +111,10 @@ def read_settings(args: Namespace) -> Settings:
 
 def read_setup(args: Namespace) -> Setup:
     """The method with its parameters, and the retriever; without rules in mode ``ssft``."""
-    from lm_eval.utils import simple_parse_args_string
+    from lm_eval._cli.utils import key_val_to_dict
 
     method = _method(args.method)
-    arguments: dict[str, Any] = {**simple_parse_args_string(args.method_args), "generator": TINY, "seed": args.seed}
+    arguments: dict[str, Any] = {**key_val_to_dict(args.method_args), "generator": TINY, "seed": args.seed}
     if args.retriever:
         arguments["retriever"] = args.retriever
     if args.retriever_adapter:

@@ -233,7 +233,7 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
                     control.should_training_stop = True
 
         def _evaluate(self, state: Any) -> None:
-            """Answer the dev split; keep the checkpoint if it has the best EM over all questions since training began."""
+            """Answer the dev split; keep the checkpoint if it is the best since training began."""
             em, scores = self._scores()
             seconds = round(self.earlier + time.monotonic() - self.began, 1)
             row = {"epoch": round(state.epoch or 0.0, 4), "step": state.global_step, "dev_em": em, "seconds": seconds}
@@ -248,7 +248,7 @@ def _dev_evaluation(settings: Settings, loaded: Loaded, dev: Sequence[Row], outc
                 outcome.keep(loaded.model, loaded.tokenizer, self.results())
 
         def _scores(self) -> tuple[float, dict[str, float]]:
-            """Exact match in percent, over all questions and per task; the questions are divided among the processes."""
+            """The scores of :func:`dev_scores`; the questions are divided among the processes."""
             share = dev[self.trainer.args.process_index :: self.trainer.args.world_size]
             texts = loaded.answer(share, Decoding())
             hits = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval_rag.harness.core.types import Passage, Query
-from lm_eval_rag.harness.generators import lm as lm_module
+from lm_eval_rag.harness.generators import local
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.local import Continuation
 from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -75,7 +75,7 @@ def scripted(little_llama, monkeypatch, tmp_path):
             read.extend(texts)
             return [Continuation(left.pop(0), 9, True) for _ in texts]
 
-        monkeypatch.setattr(lm_module, "continue_batch", write)
+        monkeypatch.setattr(local, "continue_batch", write)
         ((answer, trace),) = run(method, [QUESTION], corpus=CORPUS, generator=generator, **options)
         assert not left and trace.failure is None
         return answer, read

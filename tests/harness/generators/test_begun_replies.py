@@ -89,7 +89,7 @@ WRITTEN = "<think>\nWho? </think>\n\n<search> visited "
 
 @pytest.mark.parametrize(("thinking", "text"), [(True, WRITTEN), (False, "<search> visited ")])
 def test_thoughts_stay_in_the_text_where_they_are_asked_for(little_llama, monkeypatch, thinking, text):
-    module = "lm_eval_rag.harness.generators.lm.continue_batch"
+    module = "lm_eval_rag.harness.generators.local.continue_batch"
     monkeypatch.setattr(module, lambda lm, texts, *others: [Continuation(WRITTEN, 9, True)] * len(texts))
     (found,) = generator_of("hf", little_llama).complete([BEGUN], Decoding(thinking=thinking), [0])
     assert found == Completion(text, "stop", "" if thinking else "Who?", completion_tokens=9)

@@ -8,6 +8,7 @@ import pytest
 
 import lm_eval_rag
 from lm_eval_rag import Answer, Corpus, Passage, Plan, Query, UserError, cli, retrieve
+from lm_eval_rag.harness.plugin.evaluate_cli import evaluate_main
 from lm_eval_rag.harness.plugin.evaluation import Evaluation
 from lm_eval_rag.harness.report.run_files import read_runs
 
@@ -348,3 +349,16 @@ def test_a_yaml_that_lacks_its_corpus(place: Path) -> None:
 
     with pytest.raises(UserError, match="'mine' lacks corpus"):
         OwnTask({"task": "mine", "dataset_path": "asked.csv"})
+
+
+def test_the_space_at_the_end_of_an_argument_stays() -> None:
+    given: dict[str, Any] = {}
+
+    def evaluate(**arguments: Any) -> Evaluation:
+        given.update(arguments)
+        raise UserError("read")
+
+    argv = ["--documents", "d", "--questions", "q", "--model_args", "k=3,retriever_query_prefix=query: "]
+    with pytest.raises(UserError, match="read"):
+        evaluate_main(argv, evaluate)
+    assert given["model_args"] == {"k": 3, "retriever_query_prefix": "query: "}

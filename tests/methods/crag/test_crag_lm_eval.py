@@ -20,13 +20,13 @@ pytest.importorskip("resiliparse")
 
 def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator writes 16 tokens where it is asked for up to 512: what it writes is not looked at here."""
-    from lm_eval_rag.harness.generators import lm
+    from lm_eval_rag.harness.generators import local
 
     def short(model: Any, prompts: Any, decoding: Decoding, *rest: Any) -> Any:
         return continue_batch(model, prompts, replace(decoding, max_tokens=16), *rest)
 
-    continue_batch = lm.continue_batch
-    monkeypatch.setattr(lm, "continue_batch", short)
+    continue_batch = local.continue_batch
+    monkeypatch.setattr(local, "continue_batch", short)
 
 
 def test_crag_hybrid_on_crag_demo(undescribed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
