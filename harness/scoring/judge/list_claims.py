@@ -12,6 +12,10 @@ from lm_eval_rag.harness.scoring.normalise import has_words
 
 LIST_WORDS = 6  # maximum number of words of a list item
 _PREPOSITIONS = frozenset(re.findall(r"\w+", "to in on at of from by with for as since until near along through"))
+_OTHER_NAME = re.compile(
+    r"(?<![\w.'’-])([\w.'’-]{1,40}(?: [A-Z][\w.'’-]{0,40}){0,2})\s?"
+    r"\((?:formerly|previously|once|originally|also|now|aka|or)(?: known as| called)? ([^()]*)\)"
+)
 _YES_OR_NO = re.compile(r"\s*(?:yes|no)\b[,.;:]", re.IGNORECASE)
 
 
@@ -23,9 +27,9 @@ def listed(pair: Pair) -> bool | None:
     expected = items(pair.gold)
     if len(expected) < 2 or any(len(item.split()) > LIST_WORDS for item in expected):
         return None
-    if _YES_OR_NO.match(pair.gold) or place_and_regions(pair.gold, pair.lower_question):
+    if _YES_OR_NO.match(pair.gold) or _one_number(pair.gold) or place_and_regions(pair.gold, pair.lower_question):
         return None
-    predicted = items(pair.prediction)
+    predicted = _items(pair.prediction, expected)
     hedged = has_words(pair.prediction_words, "or") and not has_words(pair.gold_words, "or")
     if hedged or len(predicted) != len(expected):
         return False
@@ -40,6 +44,19 @@ def listed(pair: Pair) -> bool | None:
             return False
         remaining.remove(match)
     return True
+
+
+def _one_number(text: str) -> bool:
+    """Whether a text is one number, such as "5 minutes and 55 seconds"."""
+    numbers = quantities(text)
+    return len(numbers) == 1 and not content(text[: numbers[0].span[0]] + " " + text[numbers[0].span[1] :])
+
+
+def _items(prediction: str, expected: list[str]) -> list[str]:
+    """The items of a prediction; "Meta (formerly Facebook)" is Facebook if that is expected."""
+    wanted = {words(item) for item in expected}
+    other = _OTHER_NAME.sub(lambda match: match[2] if words(match[2]) in wanted else match[0], prediction)
+    return items(other)
 
 
 def _same_item(predicted: str, item: str, question: str) -> bool:

@@ -21,16 +21,25 @@ _LINKS = frozenset(
 _KIN = (
     "brother|sister|son|daughter|father|mother|wife|husband|cousin|friend|rival|opponent|colleague|partner|pupil|"
     "teacher|successor|predecessor|neighbou?r|contemporary|follower|imitator|"
-    "collaborator|teammate|classmate|mentor|assistant|fan|admirer|student|suburb"
+    "collaborator|teammate|classmate|mentor|assistant|bandmate|co-star|deputy|boss|understudy|fan|admirer|student|suburb"
 )
 _APART = re.compile(  # right before a name that is only mentioned
     r"(?:\b(?:near|nearby|unlike|than|besides|alongside|replac(?:ed|es|ing)|succeed(?:ed|s|ing)|follow(?:ed|s|ing)|"
-    r"preced(?:ed|es|ing)|beat|defeat(?:ed|s|ing)|lost(?: [\d –-]+)? to|similar to|close to|next to|"
+    r"preced(?:ed|es|ing)|beat(?:s|ing)?|defeat(?:ed|s|ing)|edg(?:ed|ing)|lost(?: [\d –-]+)? to|similar to|close to|"
+    r"next to|ahead of|(?:took|taking|takes) over from|before|(?<!named )(?<!called )after|"
     r"compared (?:to|with)|who (?:was|were) \w+ed by|(?:moved|went|returned|relocated) to|"
-    r"(?:came|released|built|born|was|is) (?:\w+ )?(?:before|after))|"
+    r"(?:came|released|built|born|was|is) (?:\w+ )?after)|"
     rf",\s*(?:(?:an?|the) )?(?:\w+ )?(?:{_KIN}) (?:of|to))\s+(?:the |an? )?$",
     re.IGNORECASE,
 )
+_AGAINST = re.compile(r"\b(over|against|opposite)\s+(?:the )?$", re.IGNORECASE)  # unless the question has the word
+_CONTRAST = re.compile(r"[,;]?\s+(?:(?:even )?though|although|while|whereas)\s+([^,;]*)$", re.IGNORECASE)
+_THEIR_KIN = re.compile(rf"\b(?:(?:his|her|its|their)(?: \w+)?|whose(?: \w+)?) (?:{_KIN}),?(?: was| is)?\s+$", re.I)
+_IS_KIN = re.compile(rf"^\W*(?:was|is|were|as|being)? ?(?:his|her|its|their)(?: \w+)? (?:{_KIN})s?\b", re.IGNORECASE)
+_ASKS_KIN = re.compile(rf"\b(?:{_KIN}|spouse|marri\w+|marry|child\w*|parents?|siblings?|relat\w+)\b")
+_ASKED_KIND = re.compile(r"\b(?:which|what) (\w+)")
+_RELATIVE = re.compile(r"(\b(?:who|what|which|where|when|whose|how)\b.*?\w) (?:who|that|which|whose)\b.*")
+STEM = 5  # letters of a word that tell its stem
 _NEAR = re.compile(r"\b(near|nearby|close to|next to|outside)\b(?:\s+(?:the|of))?\s*$", re.IGNORECASE)
 _PARTICIPLE = re.compile(
     r"\b(\w+ed|born|won|written|sung|built|made|held|known|set|led|sold)\s+(?:in|by|at|to|on|for)\s+"
@@ -45,12 +54,17 @@ def only_mentioned(gold: str, prediction: str, question: str) -> bool:
     """
     prediction = prediction if prediction != prediction.lower() else prediction.title()
     places = _occurrences(gold, prediction)
-    return bool(places) and all(_aside(prediction[:start], gold, question) for start in places)
+    return bool(places) and all(
+        _aside(prediction[:start], gold, question)
+        or _related(prediction[:start], prediction[end:], question)
+        or _contrasted(prediction[:start], prediction[end:], question)
+        for start, end in places
+    )
 
 
-def _occurrences(gold: str, prediction: str) -> list[int]:
+def _occurrences(gold: str, prediction: str) -> list[tuple[int, int]]:
     pattern = r"\W+".join(map(re.escape, re.findall(r"\w+", gold)))
-    return [match.start() for match in re.finditer(rf"\b{pattern}\b", prediction, re.IGNORECASE)] if pattern else []
+    return [match.span() for match in re.finditer(rf"\b{pattern}\b", prediction, re.IGNORECASE)] if pattern else []
 
 
 def _aside(before: str, gold: str, question: str) -> bool:
@@ -58,9 +72,34 @@ def _aside(before: str, gold: str, question: str) -> bool:
     sentence = re.split(r"(?<=[.!?;])\s", before)[-1]
     if (near := _NEAR.search(sentence)) and near[1].lower() not in question.lower():
         return True
-    return (bool(_APART.search(sentence)) and _has_candidate(sentence, question)) or _claims_other(
-        sentence, gold, question
-    )
+    against = _AGAINST.search(sentence)
+    apart = _APART.search(sentence) or (against and against[1].lower() not in question.lower())
+    return bool(apart and _has_candidate(sentence, question)) or _claims_other(sentence, gold, question)
+
+
+def _related(before: str, after: str, question: str) -> bool:
+    """Whether a name is a relative's or colleague's of the candidate before it: "Bob Holt; [Ada] was his friend"."""
+    related = _THEIR_KIN.search(before) or _IS_KIN.search(after)
+    return bool(related and not _ASKS_KIN.search(question.lower())) and _has_candidate(before, question)
+
+
+def _contrasted(before: str, after: str, question: str) -> bool:
+    """Whether a name is in a clause with "although" or "while" that repeats no more of the question than the main one.
+
+    Their subjects are candidates: "Bob Holt wrote it, while [Ada Quill] sang" does not tell that Ada Quill wrote it.
+    """
+    sentence = re.split(r"(?<=[.!?;])\s", before)[-1]
+    clause = _CONTRAST.search(sentence)
+    if clause is None or not _has_candidate(sentence[: clause.start()], question):
+        return False
+    kind = _ASKED_KIND.search(question.lower())
+    asked = _stems(question) - (_stems(kind[1]) if kind else set())
+    within = _stems(clause[1] + " " + re.split(r"[,.;]", after)[0])
+    return len(asked & within) <= len(asked & _stems(sentence[: clause.start()]))
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:STEM] for word in content(text)}
 
 
 def _has_candidate(text: str, question: str) -> bool:
@@ -72,7 +111,7 @@ def _has_candidate(text: str, question: str) -> bool:
 
 def _claims_other(before: str, gold: str, question: str) -> bool:
     """Whether the verb of the question has another name as its object: "was born in Boston and moved to [Seattle]"."""
-    asked = set(words(question).split())
+    asked = set(words(_RELATIVE.sub(r"\1", question.lower())).split())
     for match in _PARTICIPLE.finditer(before):
         name = re.match(r"[A-ZÀ-Þ][\w'’-]*", before[match.end() :])
         if name and match[1].lower() in asked and not content(name[0]) <= asked | content(gold):

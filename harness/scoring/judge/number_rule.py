@@ -11,6 +11,12 @@ from lm_eval_rag.harness.scoring.judge.reading import HOW_MANY, Pair, content, d
 from lm_eval_rag.harness.scoring.judge.values import UNITS, Quantity, quantities, same_quantity
 
 MOST = 50  # a prediction with more numbers claims none
+_LENGTHS = {"decade": 10, "century": 100}  # in years
+_PART_OF = re.compile(r"\b(half|quarter)(?: of)? (?:an? )?(dozen|decade|century)\b", re.IGNORECASE)
+_DOZENS = re.compile(r"\b(?:(an?|one|two|three|four|five|six|\d+)\s+)?dozen\b", re.IGNORECASE)
+_ONE_OF = re.compile(r"(?<!of )\ban? (decade|century)\b", re.IGNORECASE)
+_AND_HALF = re.compile(r"\b(?:an?|one) (year|decade|century|hour|day|week|month|minute) and a half\b", re.IGNORECASE)
+_PARTS = {"half": 0.5, "quarter": 0.25}
 _TIMES = re.compile(r"\b(?:once|twice|thrice)\b", re.IGNORECASE)
 _TIMES_COUNTED = {"once": "1 time", "twice": "2 times", "thrice": "3 times"}
 
@@ -41,13 +47,29 @@ def _converted(number: Quantity, expected: Quantity, pair: Pair) -> bool:
 
 
 def _counted(text: str, pair: Pair) -> str:
-    """A text with the only "twice" as "2 times" if the question asks "how many times", and the only "none" as 0."""
+    """A text with dozens in digits, and its only "twice" as "2 times" and "none" as 0, where a number is asked for."""
+    if not HOW_MANY.search(pair.lower_question):
+        return text
+    text = _AND_HALF.sub(r"1.5 \1s", text)
+    text = _DOZENS.sub(_in_dozens, _ONE_OF.sub(r"1 \1", _PART_OF.sub(_part_of, text)))
     asked = {q.value for q in quantities(pair.lower_question)}
     if any(not q.year and q.value not in asked for q in quantities(text)):
         return text
-    if "how many times" in pair.lower_question and len(_TIMES.findall(text)) == 1:
+    if "how many" in pair.lower_question and len(_TIMES.findall(text)) == 1:
         return _TIMES.sub(lambda word: _TIMES_COUNTED[word[0].lower()], text)
     return re.sub(r"\bnone\b", "0", text, flags=re.IGNORECASE) if "how many" in pair.lower_question else text
+
+
+def _part_of(match: re.Match[str]) -> str:
+    """Half a dozen is 6, a quarter of a century 25 years."""
+    whole = _LENGTHS.get(match[2].lower())
+    part = _PARTS[match[1].lower()]
+    return f"{part * 12:g}" if whole is None else f"{part * whole:g} years"
+
+
+def _in_dozens(match: re.Match[str]) -> str:
+    (number,) = quantities(match[1] or "") or [Quantity(1.0, 1.0)]
+    return f"{12 * number.value:g}"
 
 
 def _expected_quantity(pair: Pair) -> Quantity | None:

@@ -36,6 +36,8 @@ _CONCLUSION = re.compile(
 _ASIDE = re.compile(r"^(?:compared (?:to|with)|unlike|in contrast to|next to|while|whereas|although)\b[^,]*,\s*")
 _SENTENCES = re.compile(r"(?<=\w\w\w)[.;!?]\s+")  # not after "jr."
 _EQUALLY = re.compile(r"\b(?:both|neither|same|equal|equally|tied|identical)\b")
+_THAN = re.compile(r"\w+(?: \w+){0,2} than (?:the )?$")
+_NOBODY = re.compile(r"\b(?:nobody|nothing|no(?: \w+){1,2} (?:is|was|has|are|were|have))\b")
 _BESIDE = STOP | {"far", "much", "slightly", "came", "comes", "one"}  # between a name and what is said of it
 _BETWEEN = re.compile(r"\bbetween (?!\d)(.+) and (.+)")
 _AMOUNT = re.compile(r"\bhow (?:many|much)\b|\bdifference\b")
@@ -45,6 +47,7 @@ WHOLE_NAME = 3  # maximum number of words of an option that neither the answer n
 
 def option_claimed(pair: Pair) -> bool | None:
     """The question offers two options: the prediction claims the one that the answer claims."""
+    pair = Pair(*(re.sub(r"['’]s\b", "", text) for text in (pair.question, pair.gold, pair.prediction)))
     question, options = pair.lower_question, _options(pair)
     if len(options) < 2:
         return None
@@ -99,7 +102,7 @@ def _spelled_out(text: str, options: Sequence[str], question: str) -> str:
         text = re.sub(rf"\b({re.escape(option)})['’]s\b", r"\1", text, flags=re.IGNORECASE)
         name = [word for word in option.split() if word not in _GENERATIONS]
         known = (STOP | set(asked)) - set(name)
-        for part in {name[0], name[-1]} if 1 < len(name) <= WHOLE_NAME else ():
+        for part in dict.fromkeys((name[0], name[-1])) if 1 < len(name) <= WHOLE_NAME else ():
             if part.isalpha() and len(part) > 2 and part not in STOP and asked.count(part) == 1:
                 pattern = rf"(?P<before>(?<!\S)\S{{0,40}})(?P<space>\s*)\b{part}\b(?:['’]s\b)?(?P<after>(?:\s+\S+)?)"
                 text = re.sub(pattern, partial(_in_full, option=option, known=known), text, flags=re.IGNORECASE)
@@ -205,6 +208,9 @@ def _other(text: str, name: str, options: Sequence[str], question: str) -> str:
     """The other option, if a text says the opposite of what is asked of the only option that it names, else ""."""
     asked, said = side(question), side(text)
     others = [option for option in options if option != name]
+    if len(others) == 1 and asked is not None and (compared := _THAN.search(text[: text.index(name)])):
+        more = side(compared[0]) == asked and not _NOBODY.search(text)
+        return others[0] if more else ""  # "Shaq is taller than Yao Ming"
     opposite = asked is not None and said is not None and asked[0] == said[0] and asked[1] != said[1]
     if not opposite or len(others) != 1 or has_words(text, "than"):
         return ""

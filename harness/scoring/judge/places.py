@@ -17,7 +17,7 @@ _PART = re.compile(r"[^\W\d_][^\d,;:]*")
 # the region after a place: ", Texas", "(Texas)", "in Texas", ", a city in Texas"
 _REGION = re.compile(
     r"^\s*(?:,|\(|,?\s*in\b|,?\s*(?:an? |the )?(?:\w+ )?(?:city|town|village|suburb) (?:in|of)\b)\s*(?:the )?"
-    r"(?:(?:US )?state of |province of )?([A-Z][\w.'’-]*(?:\s[A-Z][\w.'’-]*)*)"
+    r"(?:(?:[A-Z]\w+ )?(?:state|province|county|city) of )?([A-Z][\w.'’-]*(?:\s[A-Z][\w.'’-]*)*)"
 )
 
 

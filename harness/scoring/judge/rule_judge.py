@@ -2,16 +2,17 @@
 
 It is strict. It rejects a prediction that hedges ("A or B"), negates ("not A"), claims a second number or list item,
 gives a bound for a number ("over 42"), only mentions the answer beside another candidate, or paraphrases the answer
-freely. It knows no other names of a thing: "the Cavs" are not the Cleveland Cavaliers. A refusal is missing
-(:mod:`.refusals`). ``lm-eval-rag judge-check`` measures its errors and its bias. Each rule is a function of
-one gold answer and one prediction that returns True, False, or None for no opinion. A prediction is correct if it is
-correct for one of the gold answers. Accents on Latin letters do not count.
+freely. Of other names of a thing it knows short forms of given names, nationalities, and teams' names cut short ("the
+Cavs"), no others. A refusal is missing (:mod:`.refusals`). ``lm-eval-rag judge-check`` measures its errors and its
+bias. Each rule is a function of one gold answer and one prediction that returns True, False, or None for no opinion.
+A prediction is correct if it is correct for one of the gold answers. Accents on Latin letters do not count.
 
 From a gold answer that is a sentence, the rules extract the part that answers the question: the option that the
 question offers, the number that "how many" asks for, the date that "when" asks for, or what the sentence says beyond
 the question (:mod:`.gold_answers`). Of a prediction they compare what it claims: :mod:`.mentions` for names,
-:mod:`.short_names` and :mod:`.places` for parts of names that are enough, :mod:`.number_claims`, :mod:`.list_claims`,
-:mod:`.option_claims` for "A or B", and :mod:`.yes_no`.
+:mod:`.short_names`, :mod:`.given_names`, :mod:`.nationalities` and :mod:`.places` for other forms of names,
+:mod:`.number_claims`, :mod:`.ratio_claims`, :mod:`.list_claims`, :mod:`.option_claims` for "A or B", and
+:mod:`.yes_no`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import re
 from collections.abc import Callable, Sequence
 
 from lm_eval_rag.harness.scoring.judge.date_claims import date_claimed
+from lm_eval_rag.harness.scoring.judge.given_names import in_gold_form
 from lm_eval_rag.harness.scoring.judge.gold_answers import reduced
 from lm_eval_rag.harness.scoring.judge.list_claims import listed
 from lm_eval_rag.harness.scoring.judge.mentions import candidates, only_mentioned
+from lm_eval_rag.harness.scoring.judge.nationalities import asks_nationality, with_countries
 from lm_eval_rag.harness.scoring.judge.number_rule import number_claimed
 from lm_eval_rag.harness.scoring.judge.option_claims import option_claimed
 from lm_eval_rag.harness.scoring.judge.places import in_another_region, place_and_regions
+from lm_eval_rag.harness.scoring.judge.ratio_claims import ratio_claimed
 from lm_eval_rag.harness.scoring.judge.reading import (
     DENIALS,
     STOP,
@@ -36,14 +40,14 @@ from lm_eval_rag.harness.scoring.judge.reading import (
     items,
     without_opening,
 )
-from lm_eval_rag.harness.scoring.judge.refusals import refused
+from lm_eval_rag.harness.scoring.judge.refusals import refused, refused_after_context
 from lm_eval_rag.harness.scoring.judge.short_names import short_name
 from lm_eval_rag.harness.scoring.judge.values import quantities, same_quantity
 from lm_eval_rag.harness.scoring.judge.yes_no import yes_or_no
 from lm_eval_rag.harness.scoring.normalise import has_words
 from lm_eval_rag.harness.scoring.verdict import REFUSAL
 
-VERSION = "4"  # increase it when any verdict changes
+VERSION = "5"  # increase it when any verdict changes
 NO_RULE = "no rule"
 FINAL = frozenset({"yes or no", "option", "date", "number"})  # they read sentences, so nothing is looked for within
 COVER = 0.9  # share of a long answer's words that a paraphrase must contain
@@ -58,9 +62,11 @@ def judge(question: str, answers: Sequence[str], prediction: str) -> tuple[float
     """(1 or 0, name of the rule that decided): the best over the gold answers and the answers within them."""
     question, prediction = folded(question), without_opening(folded(prediction))
     golds = [folded(gold) for gold in answers]
-    verdicts = [_whole(Pair(question, gold, prediction)) for gold in golds]
+    if asks_nationality(question):
+        golds, prediction = list(map(with_countries, golds)), with_countries(prediction)
+    verdicts = [_whole(Pair(question, gold, in_gold_form(gold, prediction))) for gold in golds]
     within = [reduced(gold, question) for gold, (_, rule) in zip(golds, verdicts, strict=True) if rule not in FINAL]
-    verdicts += [_decide(Pair(question, part, prediction)) for part in within if part]
+    verdicts += [_decide(Pair(question, part, in_gold_form(part, prediction))) for part in within if part]
     return max(verdicts, key=lambda verdict: verdict[0], default=(0.0, "no answers"))
 
 
@@ -86,7 +92,10 @@ def _equal(pair: Pair) -> bool | None:
 
 def _refusal(pair: Pair) -> bool | None:
     """The prediction refuses to answer, and the answer is no such text itself."""
-    return False if refused(pair.prediction) and not refused(pair.gold) else None
+    if refused(pair.gold):
+        return None
+    answers = bool(content(pair.gold)) and has_words(pair.prediction_words, pair.gold_words)
+    return False if refused(pair.prediction) or (not answers and refused_after_context(pair.prediction)) else None
 
 
 def _place(pair: Pair) -> bool | None:
@@ -150,7 +159,7 @@ def _covered(pair: Pair) -> bool | None:
 
 def _denial(pair: Pair) -> bool | None:
     """The answer denies what the question assumes: the prediction denies it in most of the same words."""
-    asked = content(pair.gold)
+    asked = content(_NO.sub(" ", pair.gold.lower()))
     if (
         len(asked) < 2
         or _NO.search(pair.lower_question)
@@ -166,6 +175,7 @@ RULES: dict[str, Callable[[Pair], bool | None]] = {
     "yes or no": yes_or_no,
     "option": option_claimed,
     "date": date_claimed,
+    "ratio": ratio_claimed,
     "short name": short_name,
     "list": listed,
     "place": _place,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 
+from lm_eval_rag.harness.scoring.judge.mentions import only_mentioned
 from lm_eval_rag.harness.scoring.judge.reading import DENIALS, STOP, Pair, from_question, words
 
 _ROLES = (
@@ -38,6 +39,12 @@ _RELATIVE = re.compile(r",\s*(?:who|which|whose)\b[^,;.]*", re.IGNORECASE)
 _WHEN = re.compile(r"\s(?:since|in|from|until|on|at|during) (?:[a-z]+ ){0,2}\d[\w, ]*", re.IGNORECASE)
 _PASSIVE = re.compile(r"(.*\b(?:is|was|are|were|been)) \w+ by (.*)")
 LONGEST = 6  # maximum number of words of the answer
+_US_TEAM = re.compile(r"\b(?:nba|wnba|nfl|mlb|nhl|super bowl|world series|stanley cup)\b")
+_SHARED = frozenset({"sox", "united", "city", "fc"})  # last words of several teams
+_PARTICLES = frozenset(re.findall(r"\w+", "van von de der den di da del la le bin al ter"))
+_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s[A-Z][\w'’-]*)*")
+_POSSESSIVE = re.compile(r"(?<=['’]s)|['’]s?\b")
+CLIPPED = 3  # minimum number of letters of a team's name that is cut short
 _GENERATIONS = frozenset({"jr", "sr", "ii", "iii", "iv"})
 _JOINING = frozenset({"of", "in", "on", "at", "to", "for", "from", "by", "with", "as", "and", "s"})
 _COMPANY = frozenset({"inc", "incorporated", "corp", "corporation", "ltd", "llc", "plc"})
@@ -45,17 +52,53 @@ _COMPANY = frozenset({"inc", "incorporated", "corp", "corporation", "ltd", "llc"
 
 def short_name(pair: Pair) -> bool | None:
     """The prediction is a short form of the answer's name, beside words of the question."""
-    gold, said = pair.gold_words.split(), _said(pair)
+    gold = pair.gold_words.split()
     denies = DENIALS.search(pair.prediction.lower()) or {"or", "no"} & set(pair.prediction_words.split())
-    if not 2 <= len(gold) <= LONGEST or not said or denies or any(map(str.isdigit, said)):
+    if not 2 <= len(gold) <= LONGEST or denies:
         return None
-    if _with_initials(said, gold) or _attended(pair, gold):
+    if _attended(pair, gold):
+        return True
+    return (
+        True
+        if any(_stands_for(said, gold, pair) for said in (_said(pair), _only_name(pair), _doer(pair), _concluded(pair)))
+        else None
+    )
+
+
+def _stands_for(said: Sequence[str], gold: Sequence[str], pair: Pair) -> bool:
+    """Whether words are a short form of the answer's name."""
+    if not said or any(map(str.isdigit, said)):
+        return False
+    if _with_initials(said, gold) or _clipped_team(said, gold, pair.lower_question):
         return True
     starts = [i for i in range(len(gold) - len(said) + 1) if gold[i : i + len(said)] == said]
     if not starts or len(said) == len(gold):
-        return None
+        return False
     before, after = gold[: starts[0]], gold[starts[0] + len(said) :]
-    return True if any(form(pair.lower_question, before, said, after) for form in _FORMS) else None
+    return any(form(pair.lower_question, before, said, after) for form in _FORMS)
+
+
+def _only_name(pair: Pair) -> list[str]:
+    """The words of the only name in a prediction that the question does not have: "He won all three with the Heat"."""
+    asked = set(pair.question_words.split()) | STOP
+    text = _RELATIVE.sub("", pair.prediction)
+    names = [match for match in _NAME.finditer(text) if not set(words(match[0]).split()) <= asked]
+    if len(names) != 1 or _POSSESSIVE.match(text, names[0].end()) or only_mentioned(names[0][0], text, pair.question):
+        return []
+    return [word for word in words(names[0][0]).split() if word not in asked]
+
+
+def _concluded(pair: Pair) -> list[str]:
+    """What follows "so": "It was Redfern, so Quill"."""
+    _, so, conclusion = pair.prediction_words.rpartition(" so ")
+    return conclusion.split() if so else []
+
+
+def _doer(pair: Pair) -> list[str]:
+    """The first words, if the question's verb follows and does not come again: "Van Gogh painted it in 1889, when"."""
+    spoken, asked = pair.prediction_words.split(), set(pair.question_words.split()) - STOP
+    led = next((n for n in (1, 2, 3) if set(spoken[n : n + 1]) & asked), 0)
+    return spoken[:led] if led and spoken.count(spoken[led]) == 1 else []
 
 
 def _said(pair: Pair) -> list[str]:
@@ -87,7 +130,7 @@ def _family_name(question: str, before: Sequence[str], said: Sequence[str], afte
 
     A name with an initial tells two people apart ("George W. Bush"), so its family name alone is not enough.
     """
-    name = [*before, *said]
+    name = [word for word in (*before, *said) if word not in _PARTICLES]
     person = _PERSON.search(question) and not _OTHER.search(question)
     known = all(word.isalpha() and len(word) > 1 for word in name) and said[-1] not in _GENERATIONS
     return bool(person) and known and not after and len(name) <= 3 and said[-1] not in words(question).split()
@@ -118,6 +161,15 @@ def _team(question: str, _before: Sequence[str], said: Sequence[str], after: Seq
     """The last word of a team, where one is asked for, if it is a plural: "Warriors"; many clubs are "United"."""
     team = not after and len(said) == 1 and len(said[0]) > 3 and said[0].endswith("s") and not said[0].endswith("ss")
     return team and bool(_TEAM.search(question)) and said[0] not in words(question).split()
+
+
+def _clipped_team(said: Sequence[str], gold: Sequence[str], question: str) -> bool:
+    """A team's last word cut short, where a team is asked for: "Cavs"; in a league of the US, the whole word."""
+    if len(said) != 1 or not _TEAM.search(question) or said[0] in words(question).split():
+        return False
+    cut = said[0][:-1] if said[0].endswith("s") else ""
+    clipped = len(cut) >= CLIPPED and gold[-1].startswith(cut) and len(gold[-1]) > len(said[0])
+    return clipped or (said[0] == gold[-1] and said[0] not in _SHARED and bool(_US_TEAM.search(question)))
 
 
 def _company(_question: str, before: Sequence[str], _said: Sequence[str], after: Sequence[str]) -> bool:

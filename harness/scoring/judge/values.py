@@ -2,10 +2,11 @@
 
 Tolerance: two quantities are equal if they agree after rounding to the coarser of their two written precisions and
 differ by at most 2 %. So "9.8%" equals 9.77 % and "1.5 million" equals 1,523,000, but "10%" does not equal 9.77 % and
-"$26.59" does not equal $26.72. If one is approximate ("about") or a unit was converted, only the 2 % matter. Integers
-are compared exactly. Different kinds of units (% and $, miles and kilograms) are never equal. A unit that only one
-side has is ignored. "330 m" is a length, "330m" is 330 million. "2 hours and 50 minutes" is one number, in minutes. A
-bound is right only about a number beyond it: "over 1.5 million" about 1,523,000, but "over 42" not about 42.
+"$26.59" does not equal $26.72. If one is approximate ("about") or a unit was converted, only the 2 % matter; months
+and years are converted exactly, and degrees to the coarser precision. Integers are compared exactly. Different kinds
+of units (% and $, miles and kilograms) are never equal. A unit that only one side has is ignored. "330 m" is a length,
+"330m" is 330 million. "2 hours and 50 minutes" is one number, in minutes. A bound is right only about a number beyond
+it: "over 1.5 million" about 1,523,000, but "over 42" not about 42.
 """
 
 from __future__ import annotations
@@ -42,10 +43,15 @@ UNITS: dict[str, tuple[str, float]] = {  # as written -> (base unit, factor)
     **dict.fromkeys(("hour", "hours", "hr", "hrs"), ("s", 3600.0)),
     **dict.fromkeys(("day", "days"), ("s", 86400.0)),
     **dict.fromkeys(("week", "weeks"), ("s", 604800.0)),
-}
+    **dict.fromkeys(("month", "months"), ("year", 1 / 12)), **dict.fromkeys(("year", "years"), ("year", 1.0)),
+    **dict.fromkeys(("decade", "decades"), ("year", 10.0)), **dict.fromkeys(("century", "centuries"), ("year", 100.0)),
+    **dict.fromkeys(("°c", "° c", "celsius", "degrees celsius", "degrees c"), ("°c", 1.0)),
+    **dict.fromkeys(("°f", "° f", "fahrenheit", "degrees fahrenheit", "degrees f"), ("°c", 5 / 9)),
+}  # fmt: skip
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_EXACT = {"°c": 1.0, "year": 1e-6}  # units in which numbers are not compared by 2 %, and the steps they may differ by
 _MONTHS = "january february march april may june july august september october november december"
 ONES = {word: i for i, word in enumerate(_ONES.split())}
 TENS = {word: 10 * i for i, word in enumerate(_TENS.split(), start=2)}
@@ -62,6 +68,7 @@ class Quantity:
         step: Precision, in the base unit: 0.01 for "9.77", 1e5 for "1.5 million".
         unit: The base unit (``%``, ``$``, ``m``), or "".
         scale: The written unit's factor, or 1.
+        zero: What the written unit calls 0 of the base unit: 32 for "°F".
         about: Whether it is marked as approximate.
         year: Whether it may be a year: four digits without unit, sign or scale.
         bound: ``>`` if the number is only said to be more or at least this ("over 42"), ``<`` for less, else "".
@@ -72,6 +79,7 @@ class Quantity:
     step: float
     unit: str = ""
     scale: float = 1.0
+    zero: float = 0.0
     about: bool = False
     year: bool = False
     bound: str = ""
@@ -88,7 +96,9 @@ class Date:
     span: tuple[int, int] = (0, 0)
 
 
-_UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit[0].isalpha()), key=len, reverse=True))
+_UNIT = "|".join(
+    sorted((re.escape(unit) for unit in UNITS if unit[0].isalpha() or unit[0] == "°"), key=len, reverse=True)
+)
 _SCALE = "hundred|thousand|million|billion|trillion|mn|bn|tn|[kmbt](?![a-z])"
 _SPELLED = f"(?:{'|'.join([*ONES, *TENS])}|hundred|thousand|million|billion|trillion)"
 _ABOUT = r"about|around|approximately|roughly|nearly|almost|some|circa|approx\.?"
@@ -214,15 +224,17 @@ def _quantity(text: str, match: re.Match[str]) -> Iterator[Quantity]:
     sign = match["sign"] or match["sign2"]
     written = (match["money"] or match["percent"] or match["unit"] or ("metres" if metres else "")).lower()
     unit, scale = UNITS.get(written, ("", 1.0))
+    zero = 32.0 if unit == "°c" and scale != 1 else 0.0
     plain = not (match["money"] or match["scale"] or match["percent"] or match["unit"] or sign or match["about"])
     bound = "" if match["bound"] is None else ">" if match["above"] or match["bound"] == ">" else "<"
     if beyond := _AND_MORE.match(text, match.end()):
         bound = "<" if beyond[1] else ">"
     yield Quantity(
-        (-value if sign else value) * scale,
+        ((-value if sign else value) - zero) * scale,
         step * scale,
         unit,
         scale,
+        zero,
         about=bool(match["about"] or beyond),
         year=plain and digits is not None and bool(re.fullmatch(r"[12]\d{3}", digits)),
         bound=bound,
@@ -259,6 +271,8 @@ def same_quantity(quantity: Quantity, expected: Quantity) -> bool:
     if quantity.value == expected.value:
         return True
     near = math.isclose(quantity.value, expected.value, rel_tol=TOLERANCE)
+    if quantity.unit == expected.unit and quantity.unit in _EXACT:
+        near = abs(quantity.value - expected.value) <= max(quantity.step, expected.step) * _EXACT[quantity.unit]
     if quantity.about or expected.about or (quantity.scale != expected.scale and quantity.unit):
         return near and not (quantity.year or expected.year)
     step = max(quantity.step, expected.step)
@@ -275,7 +289,9 @@ def _beyond(bound: Quantity, number: Quantity) -> bool:
 
 
 def _written(quantity: Quantity) -> Quantity:
-    return replace(quantity, value=quantity.value / quantity.scale, step=quantity.step / quantity.scale, unit="")
+    return replace(
+        quantity, value=quantity.value / quantity.scale + quantity.zero, step=quantity.step / quantity.scale, unit=""
+    )
 
 
 def _rounded(value: float, step: float) -> float:

@@ -25,10 +25,12 @@ _FALSE = re.compile(
 )
 # "It is.", "They did not."
 _SHORT = re.compile(
-    rf"^\W*(?:indeed\W+)?(?:it|he|she|they|this|that|there|both|we|you|i) (?:{_AUXILIARY})( not|n't)?{_END})"
+    rf"^\W*(?:indeed\W+)?(?:it|he|she|they|this|that|there|both|we|you|i) "
+    rf"(?:(?:certainly|definitely|indeed|surely|still) )?(?:{_AUXILIARY})( not|n't)?{_END})"
 )
 _ORDER = frozenset({"first", "last", "before", "after", "recent"})  # they compare no sizes in "his first film"
 _COMPARING = re.compile(r" (than|before|after) ")
+_CLOSING = re.compile(r"[,;–—:]\s*(?:so |hence |therefore )?(yes|no)\W*$")  # "Botanically speaking, yes."
 _BOTH = re.compile(r"^\W*(?:yes and no|yes or no)\b")
 
 
@@ -61,6 +63,8 @@ def _polarity(text: str) -> bool | None:
 def _short_answer(text: str) -> bool | None:
     """What an answer without yes or no says: "Correct.", "It isn't."; None if it is longer or no such answer."""
     low = _FILL.sub("", text.lower().replace("’", "'"))
+    if closing := _CLOSING.search(low):
+        return closing[1] == "yes"
     short = _SHORT.match(low)
     if short is not None:
         return short[1] is None

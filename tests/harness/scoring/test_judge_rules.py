@@ -24,7 +24,7 @@ _SMALL = """zero one two three four five six seven eight nine ten eleven twelve 
 seventeen eighteen nineteen"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _PIECES = "Skarn Holm Teth or not yes no is the 23 23.5 $4 % 2024-01-03 , . ( ) - \n"
-UNLIKELY = {"equal", "refusal", "short name", "place", "named", "covered", "denial"}  # for random words
+UNLIKELY = {"equal", "refusal", "short name", "place", "named", "covered", "denial", "ratio"}  # for random words
 SMALL, TENS = _SMALL.split(), dict(zip(range(20, 100, 10), _TENS.split(), strict=True))
 
 
