@@ -49,6 +49,7 @@ class RunReport:
         cost: Tokens and seconds.
         abstention: Abstention scores; None without CRAG's scores.
         unjudged: Question id -> why a judge failed on it.
+        rejected: How many answers the judge without a model called wrong, which is often mistaken.
         weighted: Metric -> weighted mean with interval; empty without weights.
         headline: The metrics that are shown first, of those that were scored.
         curve: Number of passages of this run where others of the same method and arguments have another number, else
@@ -71,6 +72,7 @@ class RunReport:
     cost: Cost | None
     abstention: Abstention | None = None
     unjudged: Mapping[str, str] = field(default_factory=dict)
+    rejected: int = 0
     weighted: Mapping[str, Interval] = field(default_factory=dict)
     headline: tuple[str, ...] = ()
     curve: float | None = None

@@ -178,6 +178,12 @@ def missing_of(report: TaskReport) -> Iterable[str]:
         if run.unjudged:
             why = next(iter(run.unjudged.values()))[:60]
             yield f"no verdict in {run.run}: {len(run.unjudged)} answers ({why})"
+    rejected = [f"{run.run} {run.rejected:,}" for run in report.runs if run.rejected]
+    if rejected:
+        yield (
+            "called wrong by judge=rules, which knows few other words for an answer, so that the score may be too low "
+            f"(docs/crag.md has its errors): {', '.join(rejected)}"
+        )
 
 
 TABLES: tuple[Callable[[TaskReport], Iterable[Grid]], ...] = (

@@ -14,7 +14,7 @@ from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Interval, interval, percentile
 from lm_eval_rag.harness.report.trivial_baselines import TRIVIAL_BASELINES
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.harness.scoring.verdict import read_verdict
+from lm_eval_rag.harness.scoring.verdict import RULES, Verdict, read_verdict
 
 # metrics of the slices and differences, for a task that declares none
 HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")
@@ -79,6 +79,7 @@ def run_report(
         cost=_cost(run),
         abstention=_abstention(run, options),
         unjudged=_unjudged(run),
+        rejected=_rejected(run),
         weighted={
             name: weighted(run, name, options.weights, seed=options.seed, keys=options.clusters)
             for name in options.headline(run)
@@ -122,9 +123,18 @@ def _abstention(run: TaskRun, options: ReportOptions) -> Abstention | None:
     return replace(own, scores=scores) if scores else None
 
 
+def _verdicts(run: TaskRun) -> dict[str, Verdict]:
+    found = {id_: read_verdict(sample["doc"]) for id_, sample in run.questions.items()}
+    return {id_: verdict for id_, verdict in found.items() if verdict is not None}
+
+
 def _unjudged(run: TaskRun) -> dict[str, str]:
-    verdicts = {id_: read_verdict(sample["doc"]) for id_, sample in run.questions.items()}
-    return {id_: verdict.why for id_, verdict in verdicts.items() if verdict is not None and verdict.correct is None}
+    return {id_: verdict.why for id_, verdict in _verdicts(run).items() if verdict.correct is None}
+
+
+def _rejected(run: TaskRun) -> int:
+    """Answers that the judge without a model, as the only one, called wrong."""
+    return sum(one.judges == (RULES,) and one.said == (0.0,) and not one.missing for one in _verdicts(run).values())
 
 
 def _why(sample: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from lm_eval_rag.harness.scoring.judge.panel import Panel
 from lm_eval_rag.harness.scoring.truncate import words_cut
 
 ROOT = Path(__file__).parents[2]
-PAIRS = ROOT / "tests" / "harness" / "scoring" / "judge_pairs_unseen.jsonl"
+PAIRS = ROOT / "tests" / "harness" / "scoring" / "judge_pairs_unseen2.jsonl"
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from lm_eval_rag.harness.report.report_text import render
 from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval, interval, paired
 from lm_eval_rag.harness.report.table import printable, table
+from lm_eval_rag.harness.scoring.verdict import VERDICT, Verdict
 
 Make = Callable[..., Path]
 PUBLISHED = Path(__file__).parents[3] / "leaderboards" / "published"
@@ -316,6 +317,34 @@ def test_a_part_of_a_task_is_said(make_run: Make, tmp_path: Path, capsys: pytest
         counts["original"] = 1200
     file.write_text(json.dumps(results), encoding="utf-8")
     assert report_main([str(tmp_path)]) == 0 and said in " ".join(capsys.readouterr().out.split())
+
+
+def test_answers_that_the_rules_alone_rejected_are_counted(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(tmp_path, n=8)
+    assert report_main([str(tmp_path)]) == 0 and "judge=rules" not in capsys.readouterr().out
+    verdicts = [
+        Verdict("judge", 0.0, judges=("rules",), said=(0.0,)),
+        Verdict("judge", 0.0, judges=("rules",), said=(0.0,)),
+        Verdict("judge", 1.0, judges=("rules",), said=(1.0,)),
+        Verdict("exact", 1.0, judges=("rules",)),
+        Verdict("one invalid", 0.0, judges=("rules",)),  # CRAG's rule, no judge was asked
+        Verdict("refusal", 0.0, judges=("rules",), said=(0.0,)),
+        Verdict("judge", 0.0, judges=("hf a",), said=(0.0,)),
+        Verdict("judge", 0.5, judges=("rules", "hf a"), said=(0.0, 1.0)),
+    ]
+    lines = lines_of(tmp_path)
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    for line, verdict in zip(lines, verdicts, strict=True):
+        line["doc"][VERDICT] = verdict.record()
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (report,) = build(read_runs([tmp_path]))
+    assert [run.rejected for run in report.runs] == [2]
+    assert report_main([str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "called wrong by judge=rules, which knows few other words for an answer" in said
+    assert f"{report.runs[0].run} 2" in said
 
 
 def test_against_compares_with_one_run_only(runs: Path) -> None:
