@@ -95,8 +95,8 @@ def interpretation(runs: Mapping[str, TaskRun]) -> str:
     garbled, wrong = garbled_answers(runs["rulerag_ft"])
     if garbled > GARBLED * wrong:
         lines.append(
-            f"{garbled} of its {wrong} wrong answers stand in no passage that it read: its generator,\n"
-            "3.7 M parameters fine-tuned on other names, garbles these invented ones."
+            f"{garbled} of its {wrong} wrong answers stand in no passage that it read: its generator\n"
+            "of 3.7 M parameters garbles names."
         )
     return "\n".join(lines)
 
