@@ -67,25 +67,21 @@ def main() -> None:
     for count in options.questions:
         for task in options.tasks:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                line = measured(Path(folder), records, task, count, options.pages, options.window)
+                line = measured(Path(folder), records, task, count, options)
                 print(line, flush=True)
 
 
-def measured(folder: Path, records: list[Any], task: str, count: int, pages: int, window: int) -> str:
+def measured(folder: Path, records: list[Any], task: str, count: int, options: argparse.Namespace) -> str:
     """One line of the table."""
     data, cache = folder / "records.jsonl", folder / "cache"
     with data.open("w", encoding="utf-8") as file:
-        file.writelines(copies(records, count, pages))
+        file.writelines(copies(records, count, options.pages))
     build = cost([sys.executable, "-c", BUILD, task, str(data)], cache)
     words = ["--model", "crag_hybrid", "--tasks", task]
-    words += ["--model_args", f"generator=dummy,max_prompt_tokens=4000,window={window}"]
-    words += [
-        "--metadata",
-        json.dumps({"data_files": str(data)}),
-        "--log_samples",
-        "--output_path",
-        str(folder / "out"),
-    ]
+    graph = "" if task == "crag_task1" else f",kg={options.mirror / 'crag'}"
+    words += ["--model_args", f"generator=dummy,max_prompt_tokens=4000,window={options.window}{graph}"]
+    words += ["--metadata", json.dumps({"data_files": str(data)})]
+    words += ["--log_samples", "--output_path", str(folder / "out")]
     run = cost([sys.executable, "-m", "lm_eval", "run", *words], cache)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path != data)
     cpu = 1000 * (build.cpu + run.cpu) / count

@@ -50,6 +50,7 @@ class RunReport:
         abstention: Abstention scores; None without CRAG's scores.
         unjudged: Question id -> why a judge failed on it.
         rejected: How many answers the judge without a model called wrong, which is often mistaken.
+        refused: How many answers count as missing that do not say "I don't know".
         weighted: Metric -> weighted mean with interval; empty without weights.
         headline: The metrics that are shown first, of those that were scored.
         curve: Number of passages of this run where others of the same method and arguments have another number, else
@@ -73,6 +74,7 @@ class RunReport:
     abstention: Abstention | None = None
     unjudged: Mapping[str, str] = field(default_factory=dict)
     rejected: int = 0
+    refused: int = 0
     weighted: Mapping[str, Interval] = field(default_factory=dict)
     headline: tuple[str, ...] = ()
     curve: float | None = None

@@ -184,6 +184,12 @@ def missing_of(report: TaskReport) -> Iterable[str]:
             "called wrong by judge=rules, which knows few other words for an answer, so that the score may be too low "
             f"(docs/crag.md has its errors): {', '.join(rejected)}"
         )
+    refused = [f"{run.run} {run.refused:,}" for run in report.runs if run.refused]
+    if refused:
+        yield (
+            "refusals in other words than \"I don't know\", which count as missing as in CRAG's paper, and as "
+            f"wrong in its public script: {', '.join(refused)}"
+        )
 
 
 TABLES: tuple[Callable[[TaskReport], Iterable[Grid]], ...] = (

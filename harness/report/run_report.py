@@ -14,7 +14,7 @@ from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Interval, interval, percentile
 from lm_eval_rag.harness.report.trivial_baselines import TRIVIAL_BASELINES
 from lm_eval_rag.harness.scoring import METRICS
-from lm_eval_rag.harness.scoring.verdict import RULES, Verdict, read_verdict
+from lm_eval_rag.harness.scoring.verdict import REFUSAL, RULES, Verdict, read_verdict
 
 # metrics of the slices and differences, for a task that declares none
 HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")
@@ -80,6 +80,7 @@ def run_report(
         abstention=_abstention(run, options),
         unjudged=_unjudged(run),
         rejected=_rejected(run),
+        refused=_refused(run),
         weighted={
             name: weighted(run, name, options.weights, seed=options.seed, keys=options.clusters)
             for name in options.headline(run)
@@ -135,6 +136,11 @@ def _unjudged(run: TaskRun) -> dict[str, str]:
 def _rejected(run: TaskRun) -> int:
     """Answers that the judge without a model, as the only one, called wrong."""
     return sum(one.judges == (RULES,) and one.said == (0.0,) and not one.missing for one in _verdicts(run).values())
+
+
+def _refused(run: TaskRun) -> int:
+    """Answers that count as missing although they do not say "I don't know"."""
+    return sum(one.rule == REFUSAL for one in _verdicts(run).values())
 
 
 def _why(sample: Mapping[str, Any]) -> str:

@@ -78,6 +78,13 @@ def test_verdicts_of_another_judge_are_not_taken(write, judged, tmp_path):
     assert "acc_lm" not in verify(path, judged(None)).tasks[TASK].means
 
 
+def test_verdicts_to_another_prompt_are_not_taken(write, judged, monkeypatch):
+    path = write(answer=answer)
+    assert verify(path, judged(Scripted())).tasks[TASK].means["acc_lm"] == 0.5
+    monkeypatch.setattr("lm_eval_rag.leaderboards.submissions.board_judge.prompt_version", lambda: "another")
+    assert "acc_lm" not in verify(path, judged(None)).tasks[TASK].means
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"revision": "main"}, {"model": "openai-chat-completions"}, {"pretrained": ""}, {"revision": None}, {"key": "x"}],

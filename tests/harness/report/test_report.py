@@ -345,6 +345,7 @@ def test_answers_that_the_rules_alone_rejected_are_counted(
     said = " ".join(capsys.readouterr().out.split())
     assert "called wrong by judge=rules, which knows few other words for an answer" in said
     assert f"{report.runs[0].run} 2" in said
+    assert f"as wrong in its public script: {report.runs[0].run} 1" in said
 
 
 def test_against_compares_with_one_run_only(runs: Path) -> None:
