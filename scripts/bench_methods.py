@@ -193,7 +193,9 @@ def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
 def trivial(rows: Sequence[Row]) -> str:
     """Exact match of answers that need no model, for the questions of the first row that retrieves for each."""
     read = ([sample["doc"] for sample in row.run.samples] for row in rows)
-    docs = next(docs for docs in read if all(doc["_rag"]["passages"] for doc in docs))
+    docs = next((docs for docs in read if all(doc["_rag"]["passages"] for doc in docs)), None)
+    if docs is None:
+        return "No trivial answers: none of these methods retrieves passages for every question.\n"
     golds = [{normalise(answer) for answer in doc["answers"]} for doc in docs]
     common = Counter(answer for gold in golds for answer in gold)
     of_type = Counter((doc.get("type"), answer) for doc, gold in zip(docs, golds, strict=True) for answer in gold)

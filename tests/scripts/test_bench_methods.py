@@ -47,6 +47,11 @@ def test_trivial_answers(bench: Any) -> None:
     assert shares == {"best constant": 50.0, "best constant of the type": 75.0, "title of the first passage": 50.0}
 
 
+def test_without_passages_there_are_no_trivial_answers(bench: Any) -> None:
+    docs = (doc("claim", ["SUPPORTS"], "Ada"), {"doc": {"answers": ["Rome"], "_rag": {"passages": []}}})
+    assert bench.trivial([row(bench, "graphrag", 0, [0.0, 0.0], docs)]).startswith("No trivial answers")
+
+
 def test_a_method_is_compared_with_the_best_setting_that_costs_no_more(bench: Any) -> None:
     cheap, good = row(bench, "k=1", 1, [1.0, 0.0, 0.0, 0.0]), row(bench, "k=9", 3, [1.0, 1.0, 1.0, 1.0])
     text = bench.compared([row(bench, "method", 2, [1.0, 1.0, 0.0, 0.0])], [cheap, good], "em")
