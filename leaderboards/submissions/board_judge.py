@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.scoring.judge import Item, Judge, Opinion
-from lm_eval_rag.harness.scoring.judge.llm import prompt_version
+from lm_eval_rag.harness.scoring.judge.llm import prompt
 from lm_eval_rag.harness.scoring.judge.panel import Panel, Response
 from lm_eval_rag.leaderboards.submissions.answer_key import AnswerKey
 from lm_eval_rag.leaderboards.submissions.form import Form, Id, Prediction
@@ -45,7 +45,8 @@ class JudgeSpec(Form):
     @property
     def fingerprint(self) -> str:
         """Hash of the judge and of the prompt that it is asked with."""
-        return hashlib.sha256(f"{self.model_dump_json()} {prompt_version()}".encode()).hexdigest()[:16]
+        wording = prompt(Item("", (), ""), check="")
+        return hashlib.sha256(f"{self.model_dump_json()} {wording}".encode()).hexdigest()[:16]
 
     def judge(self) -> Judge:
         """The judge itself, which loads its model when it is asked."""

@@ -81,7 +81,7 @@ def test_verdicts_of_another_judge_are_not_taken(write, judged, tmp_path):
 def test_verdicts_to_another_prompt_are_not_taken(write, judged, monkeypatch):
     path = write(answer=answer)
     assert verify(path, judged(Scripted())).tasks[TASK].means["acc_lm"] == 0.5
-    monkeypatch.setattr("lm_eval_rag.leaderboards.submissions.board_judge.prompt_version", lambda: "another")
+    monkeypatch.setattr("lm_eval_rag.leaderboards.submissions.board_judge.prompt", lambda item, check: "another")
     assert "acc_lm" not in verify(path, judged(None)).tasks[TASK].means
 
 

@@ -137,11 +137,6 @@ class _Session:
         return verdict if isinstance(verdict, CallError) else (verdict, completion.seconds)
 
 
-def prompt_version() -> str:
-    """The version of the prompt for answers; another one may lead to other verdicts."""
-    return _template()["version"]
-
-
 def prompt(item: Item, check: str, subject: str = "answer") -> str:
     """The prompt for one item.
 
