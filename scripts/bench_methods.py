@@ -12,7 +12,9 @@ is that of the run by the clock, empty if the journal had replies. Occupancy is 
 server that was busy, from the seconds of the replies; it means something only in a fresh ``LM_EVAL_RAG_CACHE``.
 
 After the methods come trivial answers without a model: the best constant (for all questions, and for each type, chosen
-on the gold answers, which favours them) and the title of the first passage. A method below them has shown nothing.
+on the gold answers, which favours them), and the first passage of the first method that retrieves for every question:
+its title, its text, and the text of all passages (``em_contains`` favours such long answers; that is why they are
+here). A method below them has shown nothing.
 
 The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
 calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20. The best
@@ -39,6 +41,7 @@ from lm_eval_rag.harness.plugin.model import PREPARATION
 from lm_eval_rag.harness.plugin.trace_file import read_trace
 from lm_eval_rag.harness.report.run_files import TaskRun, read_runs
 from lm_eval_rag.harness.report.stats import interval, paired
+from lm_eval_rag.harness.scoring import score
 from lm_eval_rag.harness.scoring.normalise import normalise
 
 METHODS = (
@@ -127,7 +130,7 @@ def main() -> None:
     import_module("lm_eval.models.huggingface")  # what the first row would count as its seconds
     rows = [row for name in options.methods.split(",") if (row := run(name, name, "", options))]
     print(measured(rows, options))
-    print(trivial(rows))
+    print(trivial(rows, options))
     if options.alone:
         return
     settings = [
@@ -176,7 +179,7 @@ def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
     """Scores and costs of all methods."""
     columns: dict[str, Callable[[Row], str]] = {
         "method": lambda row: f"`{row.name}`",
-        **{metric: lambda row, metric=metric: percent(row.values(metric)) for metric in (options.metric, "token_f1")},
+        **{metric: lambda row, metric=metric: percent(row.values(metric)) for metric in shown(options)},
         "recall@5": lambda row: percent(row.values("recall@5")),
         "calls": lambda row: f"{row.cost['calls']:.1f}",
         "tokens read": lambda row: f"{row.cost['read']:,.0f}",
@@ -190,8 +193,8 @@ def measured(rows: Sequence[Row], options: argparse.Namespace) -> str:
     return table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
 
 
-def trivial(rows: Sequence[Row]) -> str:
-    """Exact match of answers that need no model, for the questions of the first row that retrieves for each."""
+def trivial(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """The scores of answers that need no model, for the questions of the first row that retrieves for each."""
     read = ([sample["doc"] for sample in row.run.samples] for row in rows)
     docs = next((docs for docs in read if all(doc["_rag"]["passages"] for doc in docs)), None)
     if docs is None:
@@ -201,18 +204,24 @@ def trivial(rows: Sequence[Row]) -> str:
     of_type = Counter((doc.get("type"), answer) for doc, gold in zip(docs, golds, strict=True) for answer in gold)
     ranked = [key for key, _ in of_type.most_common()]
     best = {kind: next(answer for one, answer in ranked if one == kind) for kind, _ in ranked}
+    texts = [[passage["text"] for passage in doc["_rag"]["passages"]] for doc in docs]
     answers = {
         "best constant": [common.most_common(1)[0][0]] * len(docs),
         "best constant of the type": [best[doc.get("type")] for doc in docs],
-        "title of the first passage": [
-            normalise(doc["_rag"]["passages"][0]["text"].partition("\n")[0]) for doc in docs
-        ],
+        "title of the first passage": [first.partition("\n")[0] for first, *_ in texts],
+        "the first passage": [first for first, *_ in texts],
+        "all passages": ["\n".join(some) for some in texts],
     }
-    lines = [
-        [name, percent([float(one in gold) for one, gold in zip(given, golds, strict=True)])]
-        for name, given in answers.items()
-    ]
-    return table(["trivial answer", "em"], lines)
+    lines = []
+    for name, given in answers.items():
+        scores = [score(doc, answer, None) for doc, answer in zip(docs, given, strict=True)]
+        lines.append([name, *(percent([one[metric] for one in scores if metric in one]) for metric in shown(options))])
+    return table(["trivial answer", *shown(options)], lines)
+
+
+def shown(options: argparse.Namespace) -> tuple[str, ...]:
+    """The answer scores of the tables."""
+    return tuple(dict.fromkeys((options.metric, "token_f1")))
 
 
 def compared(rows: Sequence[Row], settings: Sequence[Row], metric: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from lm_eval_rag import run
 from lm_eval_rag._register import MODELS
 from lm_eval_rag.cli import COMMANDS
+from lm_eval_rag.harness.scoring import PLAIN
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,6 +55,23 @@ def test_a_method_in_ten_lines():
 
 def test_the_readme_is_short():
     assert len(README.splitlines()) <= 120
+
+
+def test_every_task_method_and_score_is_named():
+    named = {name for words in re.findall(r"`([^`\n]+)`", README) for name in braces(words)}
+    yaml = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tasks/*/*.yaml"))
+    tasks = set(re.findall(r"^(?:task|group): *(\w+)$", yaml, re.MULTILINE))
+    assert {"ruleqa_i", "hotpotqa_200", "crp_table1"} <= tasks and tasks <= named
+    assert set(MODELS) <= named
+    parts = {"crag_correct", "crag_missing", "crag_hallucination"}  # "crag_score and its parts"
+    assert {re.sub(r"@\d+", "@k", metric.name) for metric in PLAIN} - parts <= named
+
+
+def braces(words):
+    """``a_{b,c}`` names ``a_b`` and ``a_c``."""
+    before, _, rest = words.partition("{")
+    inside, _, after = rest.partition("}")
+    return [before + one + after for one in inside.split(",")]
 
 
 def test_commands_exist():

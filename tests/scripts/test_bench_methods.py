@@ -34,6 +34,12 @@ def row(bench: Any, name: str, calls: int, scores: list[float], samples: tuple[A
     return bench.Row(name, run, [prepared, *({"task": "t", "steps": steps} for _ in scores)], 1.0)
 
 
+def shares(text: str) -> dict[str, float]:
+    """The first score of each line of a table, by its name."""
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+    return {name: float(share.split()[0]) for name, share, *_ in cells}
+
+
 def test_trivial_answers(bench: Any) -> None:
     docs = (
         doc("claim", ["SUPPORTS"], "Ada"),
@@ -41,15 +47,18 @@ def test_trivial_answers(bench: Any) -> None:
         doc("bridge", ["Ada Moss", "A. Moss"], "The Ada Moss"),
         doc("bridge", ["Rome"], "Rome"),
     )
-    lines = bench.trivial([row(bench, "a", 1, [0.0], docs)]).splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    shares = {name: float(share.split()[0]) for name, share in cells}
-    assert shares == {"best constant": 50.0, "best constant of the type": 75.0, "title of the first passage": 50.0}
+    rows = [row(bench, "a", 1, [0.0], docs)]
+    constants = {"best constant": 50.0, "best constant of the type": 75.0, "title of the first passage": 50.0}
+    copied = {"the first passage": 0.0, "all passages": 0.0}
+    assert shares(bench.trivial(rows, SimpleNamespace(metric="em"))) == constants | copied
+    copied = {"the first passage": 50.0, "all passages": 50.0}  # whose texts begin with their titles
+    assert shares(bench.trivial(rows, SimpleNamespace(metric="em_contains"))) == constants | copied
 
 
 def test_without_passages_there_are_no_trivial_answers(bench: Any) -> None:
     docs = (doc("claim", ["SUPPORTS"], "Ada"), {"doc": {"answers": ["Rome"], "_rag": {"passages": []}}})
-    assert bench.trivial([row(bench, "graphrag", 0, [0.0, 0.0], docs)]).startswith("No trivial answers")
+    rows = [row(bench, "graphrag", 0, [0.0, 0.0], docs)]
+    assert bench.trivial(rows, SimpleNamespace(metric="em")).startswith("No trivial answers")
 
 
 def test_a_method_is_compared_with_the_best_setting_that_costs_no_more(bench: Any) -> None:
