@@ -118,8 +118,7 @@ class GenerateBackend(_Streaming):
         """The text that is sent; an extractive generator gets the documents in it, too."""
         if isinstance(prompt, str) or not getattr(self.generator, "extractive", False):
             return fitted.text
-        shown = prompt.passages[: len(prompt.passages) - fitted.dropped]
-        return Grounded(fitted.text, Sources.of(shown))
+        return Grounded(fitted.text, Sources.of(fitted.shown))
 
     def _decoding(self, ask: Generate) -> Decoding:
         return Decoding(
@@ -161,6 +160,7 @@ class GenerateBackend(_Streaming):
                 _known(c.completion_tokens, self.generator.count_tokens(c.text) or 0) for c in completions
             ),
             dropped_passages=fitted.dropped,
+            cut_passages=fitted.cut,
             journalled=all(reply.journalled for reply in replies),
             finishes=tuple(completion.finish for completion in completions),
             thinking="\n".join(completion.thinking for completion in completions if completion.thinking),
@@ -207,6 +207,7 @@ class LoglikelihoodBackend(_Streaming):
             seconds=reply.seconds,
             prompt_tokens=fitted.tokens,
             dropped_passages=fitted.dropped,
+            cut_passages=fitted.cut,
             journalled=reply.journalled,
         )
         return Served(float(reply.value), step)

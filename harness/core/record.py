@@ -9,7 +9,7 @@ from lm_eval_rag.harness.core.progress import cost_of
 from lm_eval_rag.harness.core.types import Answer, Rule, Step, Trace
 
 FORM = "answer_form"  # the key of a document for the form of its answers, see Query
-ENDED = ("truncated", "filtered")  # keys of a record: how many samples ended so
+CUT_SHORT = ("truncated", "filtered", "cut_passages")  # keys of a record: samples that ended so, passages that were cut
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
 
 
@@ -65,7 +65,7 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
         "journalled": sum(step.journalled for step in trace.steps),
         **_predicted(answer),
-        **_how_it_ended(trace.steps),
+        **_cut_short(trace.steps),
         **_sources(trace.steps),
         **({} if prices is None else {"cost": round(sum(cost_of(step, prices) for step in trace.steps), 8)}),
     }
@@ -96,13 +96,14 @@ def counted(names: list[str]) -> dict[str, int]:
     return {name: names.count(name) for name in sorted(set(names))}
 
 
-def _how_it_ended(steps: Iterable[Step]) -> dict[str, Any]:
-    """How many samples were truncated and filtered, and what the model thought aloud; nothing where that is nothing."""
+def _cut_short(steps: Iterable[Step]) -> dict[str, Any]:
+    """Samples truncated and filtered, passages cut, and what the model thought aloud; nothing where that is nothing."""
     steps = tuple(steps)
     finishes = [finish for step in steps for finish in step.finishes]
     ended = {
         "truncated": finishes.count("length"),
         "filtered": finishes.count("content_filter"),
+        "cut_passages": sum(step.cut_passages for step in steps),
         "thinking": "\n".join(step.thinking for step in steps if step.thinking),
     }
     return {name: value for name, value in ended.items() if value}
@@ -114,7 +115,7 @@ def counts_of(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     yield from record["calls"].items()
     yield "calls", sum(record["calls"].values())
     yield "journalled", record["journalled"]
-    yield from ((name, record[name]) for name in ENDED if name in record)
+    yield from ((name, record[name]) for name in CUT_SHORT if name in record)
     yield from ((f"retrieved by {name}", n) for name, n in record.get("retrieved_by", {}).items())
 
 

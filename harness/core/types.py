@@ -182,6 +182,7 @@ class Step:
         prompt_tokens: Tokens read (0 when the backend does not say).
         completion_tokens: Tokens written.
         dropped_passages: Passages left out of the prompt for want of room.
+        cut_passages: Passages longer than the room by themselves, of which at most the beginning was shown.
         k: Documents asked for (Retrieve, Rank).
         found: Documents that came back.
         journalled: True when the journal served it.
@@ -198,6 +199,7 @@ class Step:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     dropped_passages: int = 0
+    cut_passages: int = 0
     k: int = 0
     found: int = 0
     journalled: bool = False

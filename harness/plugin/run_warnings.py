@@ -1,4 +1,4 @@
-"""Warnings at the end of a run: replies that were cut short, and what is so of all questions."""
+"""Warnings at the end of a run: replies and passages that were cut short, and what is so of all questions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 log = logging.getLogger(__name__)
 NAMED = 10  # at most so many questions are named in a warning
 FEW = 5  # questions; what is so of all of fewer says little
-CUT_SHORT = {  # count in a record -> what to say of it
-    "truncated": "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it.",
-    "filtered": "The server's content filter ended them.",
+CUT_SHORT = {  # count in a record -> what is so, and what to say of it
+    "truncated": ("Replies truncated", "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it."),
+    "filtered": ("Replies filtered", "The server's content filter ended them."),
+    "cut_passages": ("Passages cut", "They are longer than a whole prompt may be; only their beginnings were shown."),
 }
 Records = Sequence[tuple[str, Mapping[str, Any]]]  # id of a question, record of its answer
 
 
 def warn_of_cuts(records: Records) -> None:
-    """One warning for each way in which replies were cut short, with the questions."""
-    for name, advice in CUT_SHORT.items():
+    """One warning for each way in which replies or passages were cut short, with the questions."""
+    for name, (what, advice) in CUT_SHORT.items():
         ids = [id for id, aux in records if aux.get(name)]
         if ids:
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-            log.warning("Replies %s in %d questions (%s%s). %s", name, len(ids), ", ".join(ids[:NAMED]), more, advice)
+            log.warning("%s in %d questions (%s%s). %s", what, len(ids), ", ".join(ids[:NAMED]), more, advice)
 
 
 def warn_of_all(name: str, records: Records) -> None:

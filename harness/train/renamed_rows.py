@@ -64,7 +64,7 @@ def _renamed(row: Row, generator: Generator, seed: str, max_tokens: int, limit: 
     fitted, answer = fit(parts, generator, max_tokens, limit), names.get(row.answer, row.answer)
     if isinstance(fitted, CallError):
         return row
-    stated = stated_answer([answer], parts.passages[: len(parts.passages) - fitted.dropped]) is not None
+    stated = stated_answer([answer], fitted.shown) is not None
     if stated != row.stated:
         return row
     return replace(row, prompt=fitted.text, answer=answer, dropped=fitted.dropped, parts=parts)

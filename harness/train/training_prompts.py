@@ -173,7 +173,7 @@ def build_rows(
     sent = [(question, *recorder.sent[question.query]) for question in questions if question.query in recorder.sent]
     rows = []
     for question, prompt, fitted in sent:
-        answer = stated_answer(question.answers, _shown(prompt, fitted))
+        answer = stated_answer(question.answers, fitted.shown)
         rows.append(
             Row(
                 question,
@@ -205,7 +205,3 @@ def taught(rows: Sequence[Row], unstated: Unstated) -> list[Row]:
     if unstated == "abstain":
         return [row if row.stated else replace(row, answer=ABSTENTION) for row in rows]
     return [row for row in rows if row.stated or unstated == "keep"]
-
-
-def _shown(prompt: Prompt, fitted: Fitted) -> tuple[Passage, ...]:
-    return prompt.passages[: len(prompt.passages) - fitted.dropped]

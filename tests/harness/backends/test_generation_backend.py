@@ -79,8 +79,14 @@ def test_fit_keeps_as_many_of_the_best_passages_as_fit(seed):
     if not fitting:
         assert isinstance(found, CallError) and f"does not fit into {allowed} tokens" in str(found)
         return
+    shown, rest = prompt.passages[: max(fitting)], prompt.passages[max(fitting) :]
+    shots = tuple(dataclasses.replace(shot, passages=()) for shot in prompt.shots)
+    alone = dataclasses.replace(prompt, passages=rest[:1], shots=shots).render()
+    if found.cut:  # the first that is left out does not fit alone, and would keep out all after it
+        assert len(alone.split()) > allowed >= len(found.text.split()) and len(found.shown) >= len(shown)
+        return
     text = prompt.render(max(fitting))
-    assert found == Fitted(text, len(text.split()), max(0, len(prompt.passages) - max(fitting)))
+    assert found == Fitted(text, len(text.split()), shown, len(rest))
 
 
 def test_the_lowest_ranked_are_dropped_first_wherever_they_stand():
@@ -93,9 +99,44 @@ def test_the_lowest_ranked_are_dropped_first_wherever_they_stand():
         assert (fitted.text.index("word0") < fitted.text.index("word1")) == (order == "best_first")
 
 
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("order", ["best_first", "best_last"])
+def test_a_passage_longer_than_the_room_does_not_keep_out_the_others(place, order):
+    found = [Passage("a", "a a a a"), Passage("b", "b b b b")]
+    found.insert(place, Passage("long", " ".join(f"l{i}" for i in range(10_000))))
+    prompt = Prompt(TEMPLATE, "who?", tuple(found), order=order)
+    frame = len(dataclasses.replace(prompt, passages=(Passage("", ""),)).render().split())
+    fitted = fit(prompt, Words(frame + 32), 2)
+    assert [passage.id for passage in fitted.shown] == [passage.id for passage in found]
+    assert fitted.shown[place].text == " ".join(f"l{i}" for i in range(9)), "a third of the room, less the last word"
+    assert all(passage.text in fitted.text for passage in fitted.shown) and (fitted.dropped, fitted.cut) == (0, 1)
+
+
+def test_passages_that_fit_alone_are_never_cut():
+    prompt = Prompt(TEMPLATE, "who?", tuple(Passage(name, f"{name} " * 20) for name in "abc"))
+    room = len(dataclasses.replace(prompt, passages=prompt.passages[:1]).render().split())
+    fitted = fit(prompt, Words(room), 0)
+    assert fitted == Fitted(prompt.render(1), room, prompt.passages[:1], dropped=2)
+    assert fit(prompt, Words(room - 1), 0).cut == 3
+
+
+def test_a_text_of_megabytes_is_not_tokenised():
+    class Counting(Words):
+        read = 0
+
+        def count_tokens(self, text):
+            self.read += len(text)
+            return super().count_tokens(text)
+
+    prompt, model = Prompt(TEMPLATE, "who?", (Passage("a", "word " * 2_000_000), Passage("b", "b"))), Counting(100)
+    fitted = fit(prompt, model, 10)
+    assert fitted.cut == 1 and fitted.text.count("word") > 30 and model.read < 100_000
+    assert isinstance(fit("word " * 2_000_000, model, 10), CallError) and model.read < 100_000
+
+
 def test_without_any_limit_nothing_is_dropped():
     prompt = prompt_of(random.Random(0))
-    assert fit(prompt, Words(), 3) == Fitted(prompt.render(), len(prompt.render().split()), 0)
+    assert fit(prompt, Words(), 3) == Fitted(prompt.render(), len(prompt.render().split()), prompt.passages)
 
 
 def test_a_model_that_does_not_count_is_judged_by_bytes():
@@ -108,7 +149,7 @@ def test_a_model_that_does_not_count_is_judged_by_bytes():
 @pytest.mark.parametrize(("room", "fits"), [(7, True), (6, False)])
 def test_a_plain_text_fits_or_not(room, fits):
     found = fit("one two three four", Words(room), 3)
-    assert found == Fitted("one two three four", 4, 0) if fits else isinstance(found, CallError)
+    assert found == Fitted("one two three four", 4) if fits else isinstance(found, CallError)
 
 
 # --- Generate

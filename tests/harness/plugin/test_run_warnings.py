@@ -41,3 +41,9 @@ def test_cut_replies_name_ten_questions(said):
     warn_of_cuts([*records(12, truncated=1), *records(1)])
     (line,) = said()
     assert "12 questions (q0, q1, " in line and "q9 and 2 more)" in line and "q10" not in line
+
+
+def test_cut_passages_are_said_too(said):
+    warn_of_cuts([*records(2, cut_passages=3), *records(1)])
+    (line,) = said()
+    assert line.startswith("Passages cut in 2 questions (q0, q1). They are longer than a whole prompt may be")
