@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval_rag.harness.core.progress import cost_of
-from lm_eval_rag.harness.core.types import Answer, Rule, Step, Trace
+from lm_eval_rag.harness.core.types import CALLS, Answer, Rule, Step, Trace
 
 FORM = "answer_form"  # the key of a document for the form of its answers, see Query
 CUT_SHORT = ("truncated", "filtered", "cut_passages")  # keys of a record: samples that ended so, passages that were cut
@@ -33,8 +33,9 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     ``passages`` is None when nothing was retrieved from, so that recall stays unscored rather than 0; ``k`` is the
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
-    for a method that uses no rules. ``evidence``, ``triples``, ``rationale`` and ``confidence`` are there if the method
-    gives them, ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where prices are known.
+    for a method that uses no rules. ``calls`` has retrievals too, as ``journalled`` has. ``evidence``, ``triples``,
+    ``rationale`` and ``confidence`` are there if the method gives them, ``likelihood`` (ln P, words) if the run asked
+    for it. ``cost`` is in US dollars, where prices are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages)) or _named(trace)
     passages = [
@@ -58,12 +59,12 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
         "rules": None if answer.rules is None else [_rule(rule) for rule in answer.rules],
         "prompt": prompts[-1] if prompts else None,
         "prompts": len(prompts),
-        "calls": counted([step.ask for step in trace.steps]),
+        "calls": calls_of_each((step.ask, len(step.finishes)) for step in trace.steps),
         "prompt_tokens": sum(step.prompt_tokens for step in trace.steps),
         "completion_tokens": sum(step.completion_tokens for step in trace.steps),
         "seconds": round(sum(step.seconds for step in trace.steps), 6),
         "dropped_passages": sum(step.dropped_passages for step in trace.steps),
-        "journalled": sum(step.journalled for step in trace.steps),
+        "journalled": sum(len(step.finishes) or 1 for step in trace.steps if step.journalled),
         **_predicted(answer),
         **_cut_short(trace.steps),
         **_sources(trace.steps),
@@ -91,6 +92,14 @@ def _sources(steps: Iterable[Step]) -> dict[str, Any]:
     return {"retrieved_by": counted(sources)} if sources else {}
 
 
+def calls_of_each(asks: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """How often each was asked, of (ask, samples that came back): a generation counts once for each sample.
+
+    ``HasLoglikelihood`` is left out: it asks no model.
+    """
+    return counted([name for name, samples in asks for _ in range(samples or 1) if name != "HasLoglikelihood"])
+
+
 def counted(names: list[str]) -> dict[str, int]:
     """How often each name occurs, by name. Names are few and different ones fewer, where a Counter is slow to make."""
     return {name: names.count(name) for name in sorted(set(names))}
@@ -113,7 +122,7 @@ def counts_of(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """What a record adds to the counts of a run, by name."""
     yield from ((f"note: {note}", 1) for note in record["notes"])
     yield from record["calls"].items()
-    yield "calls", sum(record["calls"].values())
+    yield "calls", sum(record["calls"].get(name, 0) for name in CALLS)
     yield "journalled", record["journalled"]
     yield from ((name, record[name]) for name in CUT_SHORT if name in record)
     yield from ((f"retrieved by {name}", n) for name, n in record.get("retrieved_by", {}).items())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+CALLS = ("Generate", "Loglikelihood", "AskSystem")  # asks that call a model, or a system of one's own
 INVERSE_STEP = "^"  # before a step of a rule's path that leads from object to subject, as in SPARQL's property paths
 ENTITY, SHORT = ANSWER_FORMS = ("entity", "short")  # what form a task's answers have
 
@@ -207,6 +208,11 @@ class Step:
     thinking: str = ""
     passages: tuple[str, ...] = ()
     source: str = ""
+
+    @property
+    def calls(self) -> int:
+        """The calls of a model, or of a system of one's own, behind it: a generation has one for each sample."""
+        return max(1, len(self.finishes)) if self.ask in CALLS else 0
 
 
 @dataclass(frozen=True, slots=True)

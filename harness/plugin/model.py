@@ -37,7 +37,7 @@ from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
 from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
-from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.training_warnings import warn_of_training
 from lm_eval_rag.harness.plugin.unscored import tell
@@ -270,6 +270,7 @@ class RagLM(LM):  # type: ignore[misc]
                 log.warning("Question %s stays unscored: %s", id, aux["failure"])
         warn_of_cuts(records)
         warn_of_all(self.name, records)
+        warn_of_fallbacks(records)
         if self.generator.system and not {"Generate", "Loglikelihood"} & set(done):
             log.warning("%s asked no generator; --system_instruction is not used.", self.name)
         for counts, ids in self.ranks.gather_object((done, failed)) or [(done, [])]:

@@ -23,15 +23,9 @@ from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work
 # What a preparation leaves open: its calls do not depend on the task of the run.
 DECODING = Decoding(max_tokens=256, stop=(), temperature=0.0)
 WINDOW = 16  # corpora that are prepared at once, where each question has one of its own
-CALLS = ("Generate", "Loglikelihood")
 TOKENS = ("prompt_tokens", "completion_tokens")
 COUNTED = ("passages", "calls", "journalled", *TOKENS, "seconds", "elapsed", "dropped_passages")  # in an account
 OnStep = Callable[[Query, Step], None]
-
-
-def calls_in(step: Step) -> int:
-    """The calls of the model behind a step: its samples, or one."""
-    return max(1, len(step.finishes)) if step.ask in CALLS else 0
 
 
 @dataclass(slots=True)
@@ -42,7 +36,7 @@ class CallBar:
 
     def update(self, finished: int, waiting: int, steps: Sequence[Step]) -> None:
         """Count the calls that were just served."""
-        self.bar.update(sum(map(calls_in, steps)), waiting, steps)
+        self.bar.update(sum(step.calls for step in steps), waiting, steps)
 
 
 @dataclass(slots=True)
@@ -103,8 +97,8 @@ class PreparationRun:
 
     def _note(self, query: Query, step: Step) -> None:
         sums = self._sums[query.id]
-        sums["calls"] += calls_in(step)
-        sums["journalled"] += calls_in(step) * step.journalled
+        sums["calls"] += step.calls
+        sums["journalled"] += step.calls * step.journalled
         for name in (*TOKENS, "seconds", "dropped_passages"):
             sums[name] += getattr(step, name)
         if self.prices is not None:

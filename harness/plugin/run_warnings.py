@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 log = logging.getLogger(__name__)
 NAMED = 10  # at most so many questions are named in a warning
 FEW = 5  # questions; what is so of all of fewer says little
-CUT_SHORT = {  # count in a record -> what is so, and what to say of it
+CUT_SHORT = {  # count or note in a record -> what is so, and what to say of it
     "truncated": ("Replies truncated", "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it."),
     "filtered": ("Replies filtered", "The server's content filter ended them."),
+    "max_calls reached": ("max_calls reached", "They abstain; max_calls=N sets the limit of a question."),
     "cut_passages": ("Passages cut", "They are longer than a whole prompt may be; only their beginnings were shown."),
 }
 Records = Sequence[tuple[str, Mapping[str, Any]]]  # id of a question, record of its answer
@@ -20,10 +22,20 @@ Records = Sequence[tuple[str, Mapping[str, Any]]]  # id of a question, record of
 def warn_of_cuts(records: Records) -> None:
     """One warning for each way in which replies or passages were cut short, with the questions."""
     for name, (what, advice) in CUT_SHORT.items():
-        ids = [id for id, aux in records if aux.get(name)]
+        ids = [id for id, aux in records if aux.get(name) or name in aux["notes"]]
         if ids:
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             log.warning("%s in %d questions (%s%s). %s", what, len(ids), ", ".join(ids[:NAMED]), more, advice)
+
+
+def warn_of_fallbacks(records: Records) -> None:
+    """One warning if queries were not in the retrieval run, so that its fallback served them."""
+    sources = sum((Counter(aux.get("retrieved_by", {})) for _, aux in records), Counter[str]())
+    others = ", ".join(f"{name} {n:,}" for name, n in sorted(sources.items()) if name != "run")
+    if others:
+        log.warning(
+            "The retrieval run held %d of %d queries; for the others: %s.", sources["run"], sources.total(), others
+        )
 
 
 def warn_of_all(name: str, records: Records) -> None:

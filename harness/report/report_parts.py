@@ -22,7 +22,7 @@ class Cost:
         completion_tokens: Total number of generated tokens.
         seconds_p50: Median of the seconds per question (a batch's time divided by its size).
         seconds_p95: 95th percentile of the seconds per question.
-        calls: Kind of call -> total number.
+        calls: Kind of call (such as Generate, whose samples count each) or retrieval -> total number.
         dropped_passages: Total number of passages left out of prompts because they did not fit.
     """
 

@@ -114,7 +114,7 @@ def _costs(report: TaskReport) -> Iterable[Grid]:
         "s p50",
         "s p95",
         "dropped",
-        "calls a question",
+        "calls, searches a question",
     )
     rows = []
     for run in report.runs:

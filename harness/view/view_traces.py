@@ -11,11 +11,11 @@ import gzip
 import json
 import logging
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_eval_rag.harness.core.record import calls_of_each
 from lm_eval_rag.harness.report.run_files import TaskRun
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def belongs(line: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a line of a trace has the calls, tokens and seconds of a sample's record."""
     steps = line["steps"]
     return (
-        dict(Counter(step["ask"] for step in steps)) == record.get("calls")
+        calls_of_each((step["ask"], len(step.get("finishes", ()))) for step in steps) == record.get("calls")
         and sum(step.get("prompt_tokens", 0) for step in steps) == record.get("prompt_tokens", 0)
         and sum(step.get("completion_tokens", 0) for step in steps) == record.get("completion_tokens", 0)
         and abs(sum(step.get("seconds", 0.0) for step in steps) - record.get("seconds", 0.0)) < TOLERANCE

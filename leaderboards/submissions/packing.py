@@ -11,13 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import CALLS
 from lm_eval_rag.harness.report.rescore import rescore
 from lm_eval_rag.harness.report.run_files import TaskRun, arguments_of, question_id
 from lm_eval_rag.leaderboards.submissions.answer_key import answer_key, data_hash, scorer_hash
 from lm_eval_rag.leaderboards.submissions.form import CARD, PREDICTIONS, Card, Prediction, RunOf
 from lm_eval_rag.leaderboards.submissions.verifying import budget_of
 
-CALLS = ("Generate", "Loglikelihood", "AskSystem")
 Lines = Mapping[str, Sequence[Prediction]]  # task -> predictions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lm_eval_rag.harness.core.asks import rank, retrieve
 from lm_eval_rag.harness.core.types import Plan
@@ -27,14 +27,15 @@ def collapsed(question: str, tree: Tree, limits: Limits) -> Plan[list[Node]]:
 
 
 def within(nodes: Sequence[Node], tokens: int) -> list[Node]:
-    """The first nodes whose tokens are at most ``tokens`` together; it ends with the first that does not fit."""
+    """The first nodes whose tokens are at most ``tokens`` together; of a first that is longer, its beginning alone."""
     taken: list[Node] = []
+    left = tokens
     for node in nodes:
-        tokens -= count_words(node.text)
-        if tokens < 0:
+        left -= count_words(node.text)
+        if left < 0:
             break
         taken.append(node)
-    return taken
+    return taken or [replace(node, text=" ".join(node.text.split()[:tokens])) for node in nodes[:1]]
 
 
 def traversed(question: str, tree: Tree, limits: Limits) -> Plan[list[Node]]:

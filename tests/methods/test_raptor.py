@@ -141,10 +141,16 @@ def test_collapsed_search_shows_the_best_nodes_of_all_layers(play):
     assert played.answer.passages[0].text == f"{LEAVES[3].text}\n{LEAVES[2].text}"
 
 
-@pytest.mark.parametrize(("tokens", "count"), [(9, 0), (10, 1), (12, 2), (21, 2), (22, 3), (10_000, 3)])
+@pytest.mark.parametrize(("tokens", "count"), [(10, 1), (12, 2), (21, 2), (22, 3), (10_000, 3)])
 def test_the_budget_ends_the_list_at_the_first_that_does_not_fit(tokens, count):
     nodes = [LEAVES[0], TOP[0], LEAVES[1]]  # of 10, 2 and 10 tokens
     assert within(nodes, tokens) == nodes[:count]
+
+
+def test_a_first_node_beyond_the_budget_is_cut_to_it():
+    (node,) = within([LEAVES[0], TOP[0]], 4)
+    assert node.text.split() == LEAVES[0].text.split()[:4] and node.id == LEAVES[0].id
+    assert within([], 4) == []
 
 
 @pytest.mark.parametrize(("variant", "k", "tokens"), [("paper", 100, 2000), ("official", 10, 3500)])

@@ -108,7 +108,7 @@ def test_a_passage_longer_than_the_room_does_not_keep_out_the_others(place, orde
     frame = len(dataclasses.replace(prompt, passages=(Passage("", ""),)).render().split())
     fitted = fit(prompt, Words(frame + 32), 2)
     assert [passage.id for passage in fitted.shown] == [passage.id for passage in found]
-    assert fitted.shown[place].text == " ".join(f"l{i}" for i in range(9)), "a third of the room, less the last word"
+    assert fitted.shown[place].text == " ".join(f"l{i}" for i in range(10)), "a third of the room"
     assert all(passage.text in fitted.text for passage in fitted.shown) and (fitted.dropped, fitted.cut) == (0, 1)
 
 

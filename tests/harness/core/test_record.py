@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lm_eval_rag.harness.core.asks import rank, retrieve
-from lm_eval_rag.harness.core.record import deepest, depth, record, share_depth
-from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Step
+from lm_eval_rag.harness.core.record import counts_of, deepest, depth, record, share_depth
+from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Step, Trace
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 
@@ -124,3 +124,17 @@ def test_a_run_scores_all_its_lists_at_one_depth():
     assert deepest(records) == 6 and deepest(records[2:]) == deepest([]) == 0
     share_depth(records, 7)
     assert [entry["k"] for entry in records] == [7, 7, 9, 8]
+
+
+def test_a_call_is_a_sample_or_a_log_probability():
+    steps = (
+        Step("Retrieve", "q", "", journalled=True),
+        Step("HasLoglikelihood", "", "yes"),
+        Step("Generate", "p", "a", finishes=("stop",) * 5, journalled=True),
+        Step("Generate", "p", "a"),
+        Step("Loglikelihood", "p", "-1.0"),
+    )
+    made = record(Answer("x"), Trace(steps))
+    assert made["calls"] == {"Generate": 6, "Loglikelihood": 1, "Retrieve": 1} and made["journalled"] == 6
+    counts = dict(counts_of(made))
+    assert counts["calls"] == 7 == sum(step.calls for step in steps) and counts["Retrieve"] == 1

@@ -74,15 +74,15 @@ def test_the_model_asks_for_its_ranks_only_when_it_is_asked(monkeypatch):
 def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank):
     """Another rank that ended with status 3 would have rank 0 killed before it has written the results."""
     model = model_class("quiet", quiet)(journal="off")
-    other = ({"questions": 4, "unscored": 1, "calls": 7, "Retrieve": 7}, ["q1"])
+    other = ({"questions": 4, "unscored": 1, "calls": 0, "Retrieve": 7}, ["q1"])
     gathered = (lambda obj: [obj, other]) if rank == 0 else (lambda obj: None)
     model.__dict__["ranks"] = SimpleNamespace(gather_object=gathered)
     steps = (Step("Retrieve", "a", "b", journalled=True), Step("Generate", "a", "b"))
     with listening() as unscored:
         records = [record(Answer("x"), Trace(steps)), record(Answer(""), Trace(steps[:1], failure="lost"))]
         model._count(list(zip(("q0", "q2"), records, strict=True)))
-    own = {"questions": 2, "unscored": 1, "calls": 3, "journalled": 2, "Retrieve": 2, "Generate": 1}
-    both = {"questions": 6, "unscored": 2, "calls": 10, "journalled": 2, "Retrieve": 9, "Generate": 1}
+    own = {"questions": 2, "unscored": 1, "calls": 1, "journalled": 2, "Retrieve": 2, "Generate": 1}
+    both = {"questions": 6, "unscored": 2, "calls": 1, "journalled": 2, "Retrieve": 9, "Generate": 1}
     assert model.counts == (both if rank == 0 else own)
     assert model.unscored == unscored == (["q2", "q1"] if rank == 0 else [])
 

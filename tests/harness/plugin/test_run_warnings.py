@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks
 
 
 def records(n, **of_all):
@@ -47,3 +47,18 @@ def test_cut_passages_are_said_too(said):
     warn_of_cuts([*records(2, cut_passages=3), *records(1)])
     (line,) = said()
     assert line.startswith("Passages cut in 2 questions (q0, q1). They are longer than a whole prompt may be")
+
+
+def test_a_limit_of_calls_names_its_questions(said):
+    warn_of_cuts([*records(1, notes=["max_calls reached"]), *records(9)])
+    assert said() == ["max_calls reached in 1 questions (q0). They abstain; max_calls=N sets the limit of a question."]
+
+
+def test_queries_that_the_run_lacks_are_counted(said):
+    warn_of_fallbacks([*records(2, retrieved_by={"run": 1, "bm25": 7}), *records(1, retrieved_by={"run": 1})])
+    assert said() == ["The retrieval run held 3 of 17 queries; for the others: bm25 14."]
+
+
+def test_a_run_that_holds_all_queries_is_no_warning(said):
+    warn_of_fallbacks([*records(2, retrieved_by={"run": 1}), *records(1)])
+    assert said() == []
