@@ -21,6 +21,7 @@ from lm_eval_rag.harness.retrieval.tokens import Dates, tokenize
 log = logging.getLogger(__name__)
 ARRAYS = ("weights", "rows", "starts", "highest")
 PART = 1_000  # documents between two updates of the bar
+LARGE = 1_000_000  # documents from which the cost is said (docs/scale.md)
 FORMAT = 1  # of the saved index and of the tokens in it
 
 
@@ -65,6 +66,13 @@ def build_index(texts: Sequence[str], k1: float, b: float, dates: Dates = "split
     """The index of texts, computed by bm25s (float32)."""
     import bm25s
 
+    if len(texts) >= LARGE:
+        log.warning(
+            "The BM25 index of %s documents is built in memory, with about 6 GB and 3 minutes of a core for a million "
+            "passages of 100 words. Instead you can give retriever=lucene (retriever_index=NAME_OR_FOLDER takes one "
+            "that is built) or a retrieval run (retriever=run,retriever_path=FILE_OR_HUB_ID).",
+            f"{len(texts):,}",
+        )
     vocabulary: dict[str, int] = {}
     numbered: list[list[int]] = []
     with Meter("BM25 index", len(texts), "documents") as meter:

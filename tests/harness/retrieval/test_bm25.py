@@ -17,7 +17,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
-from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_kernel, bm25_pruned, make_retriever
+from lm_eval_rag.harness.retrieval import bm25, bm25_compiled, bm25_index, bm25_kernel, bm25_pruned, make_retriever
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.bm25_shared import shared_tokens
 from lm_eval_rag.harness.retrieval.tokens import tokenize
@@ -320,6 +320,14 @@ def test_the_index_is_kept_mapped_and_mended(tmp_path: Path, caplog: pytest.LogC
         assert "damaged" in caplog.text
     BM25(corpus, k1=1.2)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_large_index_says_what_it_costs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(bm25_index, "LARGE", 3)
+    BM25(corpus_of(["a", "b"]))
+    assert not caplog.records
+    BM25(corpus_of(["a", "b", "c"]))
+    assert re.search(r"index of 3 documents is built in memory.*retriever=lucene.*retriever=run", caplog.text)
 
 
 def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
