@@ -155,8 +155,9 @@ def evaluate(
     config = {"task": task, "own_data": data, "metadata": {"version": 1, **(metadata or {})}}
     OwnTask(config)  # a wrong judge ends it here
     folder = output_folder(Path(out or Path("runs") / task))
-    for line in (*data.read, *data.odd):
-        log.info("%s", line)
+    for level, lines in ((logging.INFO, data.read), (logging.WARNING, data.odd)):
+        for line in lines:
+            log.log(level, "%s", line)
     built: dict[str, Any] = {}  # language models that several runs have in common
     files = []
     for number, run in enumerate(runs, start=1):

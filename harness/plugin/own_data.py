@@ -18,6 +18,7 @@ from lm_eval_rag.harness.core.types import SHORT, Passage
 from lm_eval_rag.harness.data.corpus import Corpus, open_corpus
 from lm_eval_rag.harness.data.corpus_files import is_corpus
 from lm_eval_rag.harness.data.folders import content_folder
+from lm_eval_rag.harness.data.leaks import LeakCheck
 from lm_eval_rag.harness.data.parts import document_of
 from lm_eval_rag.harness.documents.intake import OVERLAP, TOKENS, read_documents
 from lm_eval_rag.harness.documents.questions import ANSWERS, GOLD, Question, read_questions
@@ -42,7 +43,7 @@ class OwnData:
         rows: A row of the task a question.
         facts: Number of passages that state a fact.
         read: What was read, in lines.
-        odd: What is odd in it, in lines: files that were not read, questions that cannot be scored.
+        odd: What is odd in it, in lines: files that were not read, questions that cannot be scored, leaks of gold.
     """
 
     corpus: Corpus
@@ -160,7 +161,7 @@ def _count(questions: Sequence[Question]) -> str:
 
 
 def _oddities(questions: Sequence[Question], gold: dict[str, list[str]], passages: Sequence[Passage]) -> Iterable[str]:
-    """Which questions cannot be scored or answered."""
+    """Which questions cannot be scored or answered, and which passages may tell a gold answer."""
     answered = [question for question in questions if question.answers]
     named = [question for question in questions if question.gold]
     if not answered:
@@ -173,6 +174,10 @@ def _oddities(questions: Sequence[Question], gold: dict[str, list[str]], passage
     lacking = [question for question in named if question.id not in gold]
     yield from _listed("Gold passages that no document has, so that they are not scored", lacking, named)
     yield from _listed("Answers that no document holds", _nowhere(answered, passages), answered)
+    check = LeakCheck(((question.id, question.text) for question in questions), len(passages))
+    for passage in passages:
+        check.look(passage.id, passage.text)
+    yield from (f"The documents may leak gold: {leak}." for leak in check.leaks())
 
 
 def _others(questions: Sequence[Question]) -> str:

@@ -11,10 +11,10 @@ the precisions and recalls of its parts, and it is unscored if one of its parts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 
 from lm_eval_rag.harness.scoring.case import Case
-from lm_eval_rag.harness.scoring.official import Fact, Official
+from lm_eval_rag.harness.scoring.official import Official
 from lm_eval_rag.harness.scoring.squad import Overlap, from_counts, harmonic, hotpot_overlap, overlap, plain_form
 from lm_eval_rag.harness.scoring.squad import squad_form as form
 
@@ -53,24 +53,35 @@ def squad_f1(case: Case) -> float | None:
 
 
 def sp_part(case: Case) -> Part | None:
-    """Exact match and overlap of the sets of supporting facts; 2WikiMultihopQA ignores the case of titles."""
+    """Exact match and overlap of the supporting facts, each once.
+
+    2WikiMultihopQA ignores the case of titles when it compares facts, but not when it removes repeated ones.
+    """
     official = _of(case, HOTPOT)
     if official is None or official.facts is None or official.predicted is None:
         return None
-    same: Callable[[Fact], Fact] = _lowered if official.family == "2wiki" else _as_it_is
-    return _sets({same(fact) for fact in official.predicted}, {same(fact) for fact in official.facts})
+    same = str.lower if official.family == "2wiki" else str
+    predicted, gold = (
+        [(same(title), sentence) for title, sentence in set(facts)] for facts in (official.predicted, official.facts)
+    )
+    hits, missed = sum(fact in gold for fact in predicted), sum(fact not in predicted for fact in gold)
+    return _part(hits, len(predicted), hits + missed)
 
 
 def triples_part(case: Case) -> Part | None:
-    """Exact match and overlap of the triples of 2WikiMultihopQA, in lower case without punctuation."""
+    """Exact match and overlap of the triples of 2WikiMultihopQA, in lower case without punctuation.
+
+    A repeated prediction counts once. A repeated gold triple counts each time, so not all of them can be found.
+    """
     official = _of(case, ("2wiki",))
     if official is None or official.triples is None or official.predicted_triples is None:
         return None
     predicted, gold = (
-        {tuple(plain_form(part) for part in triple) for triple in triples}
+        [tuple(plain_form(part) for part in triple) for triple in triples]
         for triples in (official.predicted_triples, official.triples)
     )
-    return _sets(predicted, gold)
+    distinct = set(predicted)
+    return _part(len(distinct.intersection(gold)), len(distinct), len(gold))
 
 
 def joint_part(case: Case) -> Part | None:
@@ -104,7 +115,7 @@ def support_f1(case: Case) -> float | None:
     if official is None or official.gold is None or official.predicted is None:
         return None
     predicted, gold = {passage for passage, _ in official.predicted}, set(official.gold)
-    return 1.0 if not predicted | gold else _sets(predicted, gold)[1][F1]
+    return 1.0 if not predicted | gold else from_counts(len(predicted & gold), len(predicted), len(gold))[F1]
 
 
 def evidence_recall(case: Case, k: int) -> float | None:
@@ -148,13 +159,6 @@ def _answer(case: Case, families: tuple[str, ...]) -> Part | None:
     return float(form(case.answer) in map(form, official.answers)), (precision, recall, f1)
 
 
-def _sets(predicted: Set[object], gold: Set[object]) -> Part:
-    return float(predicted == gold), from_counts(len(predicted & gold), len(predicted), len(gold))
-
-
-def _lowered(fact: Fact) -> Fact:
-    return fact[0].lower(), fact[1]
-
-
-def _as_it_is(fact: Fact) -> Fact:
-    return fact
+def _part(hits: int, predicted: int, gold: int) -> Part:
+    """Exact match and overlap from the number of predicted items that are right, of all predicted, and of gold ones."""
+    return float(hits == predicted == gold), from_counts(hits, predicted, gold)

@@ -17,17 +17,17 @@ from typing import Any
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.data.corpus_files import is_corpus
 from lm_eval_rag.harness.data.folders import CARD, build_when_opened, content_folder
+from lm_eval_rag.harness.data.leaks import LeakCheck
 from lm_eval_rag.harness.data.page_store import SEPARATOR
 from lm_eval_rag.harness.data.sources import UnavailableError, fetch
 from lm_eval_rag.tasks.wikipedia import card
 from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, corpus_id, is_large, manifest, sources_of
-from lm_eval_rag.tasks.wikipedia.leaks import LeakCheck
-from lm_eval_rag.tasks.wikipedia.records import Question, checked_questions
+from lm_eval_rag.tasks.wikipedia.records import Fact, Question, checked_questions
 from lm_eval_rag.tasks.wikipedia.specs import Choice, choice_of, task_of
 
 log = logging.getLogger(__name__)
 MIRROR = "mirror"  # the choice that needs small public files alone
-VERSION = 1  # part of the folder's hash; increase it when the built data change
+VERSION = 2  # part of the folder's hash; increase it when the built data change
 
 
 def build(task: str, *, corpus: str | None = None, wait: bool = False) -> str:
@@ -87,7 +87,10 @@ def _build(task: str, name: str, choice: Choice, wait: bool) -> str:
         sentences = choice.gold and _has_sentences(corpus)
         paths = [fetch(manifest()[file]) for file in choice.files]
         questions = [_within(question, choice, sentences) for question in checked_questions(choice.read(paths), notes)]
-        gold, leaks = _look_up(questions, corpus) if searched else ([None] * len(questions), {})
+        leaks = LeakCheck(((question.id, question.text) for question in questions), _size(corpus) if searched else 0)
+        gold = _look_up(questions, corpus, leaks, notes) if searched else [None] * len(questions)
+        for leak in leaks.leaks():
+            log.warning("%s over %s may leak gold: %s", task, name, leak)
         if len(questions) != spec.questions:
             log.warning("%s has %d questions; %d were expected", task, len(questions), spec.questions)
         table = queries_table(questions, gold, corpus, spec.scoring, own=choice.own)
@@ -97,7 +100,7 @@ def _build(task: str, name: str, choice: Choice, wait: bool) -> str:
         notes["questions whose gold passages are not all in the corpus"] += lacking
         meta = {
             **inputs, "about": spec.about, "counts": counts, "notes": {note: n for note, n in notes.items() if n},
-            "leaks": leaks, "sources": about,
+            "leaks": leaks.counts if searched else {}, "sources": about,
         }  # fmt: skip
         (folder / CARD).write_text(card.questions_text(meta), encoding="utf-8")
         return meta
@@ -121,27 +124,36 @@ def _has_sentences(corpus: str) -> bool:
         return bool(column.null_count < len(column))
 
 
-def _look_up(questions: Sequence[Question], corpus: str) -> tuple[list[list[str] | None], dict[str, int]]:
-    """(ids of the gold passages by question, counts of leaks), in one pass over the corpus.
+def _look_up(
+    questions: Sequence[Question], corpus: str, leaks: LeakCheck, notes: Counter[str]
+) -> list[list[str] | None]:
+    """Ids of the gold passages by question, in one pass over the corpus, which also searches it for leaks.
 
-    A gold passage is found by its id, by its whole text, or, if only one passage has its title, by its title.
+    A gold passage is found by its id, by its whole text, or, if only one passage has its title, by its title. Evidence
+    that names a sentence that the corpus lacks is counted and stays, as in the official scores, which never find it.
     """
     wanted = {key for question in questions for key in question.gold or ()}
     titles = {key.partition("\n")[0] for key in wanted}
+    named = {passage for question in questions for passage, _ in question.evidence}
+    sentences: set[Fact] = set()  # of the named passages
     by_key: dict[str, str] = {}
     by_title: dict[str, list[str]] = {}
-    leaks = LeakCheck(((question.id, question.text) for question in questions), _size(corpus))
-    for id, title, text in _passages(corpus):
-        leaks.look(text)
+    for id, title, text, lines in _passages(corpus):
+        leaks.look(id, text)
         for key in {id, text} & wanted:
             by_key[key] = id
         if title in titles:
             by_title.setdefault(title, []).append(id)
+        if id in named or title in named:
+            sentences.update((id, number) for number, line in enumerate(lines.as_py() or [text]) if line.strip())
     by_key |= {key: by_title[title][0] for key in wanted - set(by_key)
                if len(by_title.get(title := key.partition("\n")[0], ())) == 1}  # fmt: skip
     gold = [None if q.gold is None or not set(q.gold) <= set(by_key) else [by_key[key] for key in q.gold]
             for q in questions]  # fmt: skip
-    return gold, leaks.counts
+    for question, ids in zip(questions, map(_ids, questions, gold), strict=True):
+        missing = sum((ids.get(passage, passage), number) not in sentences for passage, number in question.evidence)
+        notes["evidence names a missing sentence"] += missing
+    return gold
 
 
 def _size(corpus: str) -> int:
@@ -151,13 +163,14 @@ def _size(corpus: str) -> int:
         return int(file.metadata.num_rows)
 
 
-def _passages(corpus: str) -> Iterator[tuple[str, str, str]]:
-    """(id, title, text) of every passage of a built corpus."""
+def _passages(corpus: str) -> Iterator[tuple[str, str, str, Any]]:
+    """(id, title, text, sentences as a value of Arrow) of every passage of a built corpus."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(cache_dir() / corpus / "corpus.parquet") as file:
-        for batch in file.iter_batches(columns=["id", "title", "text"]):
-            yield from zip(*(batch.column(name).to_pylist() for name in ("id", "title", "text")), strict=True)
+        for batch in file.iter_batches(columns=["id", "title", "text", "sentences"]):
+            texts = (batch.column(name).to_pylist() for name in ("id", "title", "text"))
+            yield from zip(*texts, batch.column("sentences"), strict=True)
 
 
 def queries_table(
@@ -186,8 +199,7 @@ def queries_table(
 
 def _row(question: Question, gold: list[str] | None, corpus: str, scoring: str) -> dict[str, Any]:
     facts, sets, triples = question.facts, question.evidence_sets, question.triples
-    # Evidence names a passage by its title; in the corpus it may be the second passage of that title.
-    ids = {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}
+    ids = _ids(question, gold)
     return {
         "id": question.id, "query": question.text, "time": None, "answers": list(question.answers),
         "type": question.type, "corpus": corpus, "scoring": scoring, "gold": gold,
@@ -195,6 +207,11 @@ def _row(question: Question, gold: list[str] | None, corpus: str, scoring: str) 
         "evidence_sets": None if sets is None else [_named(one, ids) for one in sets],
         "triples": None if triples is None else [list(triple) for triple in triples],
     }  # fmt: skip
+
+
+def _ids(question: Question, gold: list[str] | None) -> dict[str, str]:
+    """Title -> id: evidence names a passage by its title; in the corpus it may be the second passage of that title."""
+    return {key.partition("\n")[0]: id for key, id in zip(question.gold or (), gold or (), strict=False)}
 
 
 def _named(facts: Sequence[tuple[str, int]], ids: Mapping[str, str]) -> list[dict[str, Any]]:

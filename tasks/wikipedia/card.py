@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lm_eval_rag.harness.common.card_table import card_table
+from lm_eval_rag.harness.data.leaks import WORDS
 
 CORPUS = (
     "The text of a passage is its title, a line break, and its sentences. Its id is the source's own id, or else its "
@@ -16,8 +17,9 @@ GOLD = (
     "say it or if the corpus lacks one of them. Then evidence_recall is not scored for the question."
 )
 LEAKS = (
-    "Passages were searched for questions word for word, for ids of questions, and for records of datasets. A claim of "
-    "FEVER may be a sentence of Wikipedia."
+    "Passages were searched for questions word for word, for ids of questions, and for records of datasets. What may "
+    f"stand in any text was not searched for: questions of fewer than {WORDS} words, and ids that are numbers alone or "
+    "have fewer than 8 characters. A claim of FEVER may be a sentence of Wikipedia."
 )
 UNSEARCHED = "The passages were not searched, because the corpus was not built when these questions were."
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 
 LONG = 1_000_000  # characters; longer passages are kept whole and counted
 
@@ -75,13 +76,17 @@ class Question:
     gold: tuple[str, ...] | None = None
     context: tuple[Page, ...] = ()
 
+    @property
+    def evidence(self) -> tuple[Fact, ...]:
+        """Every fact that the gold evidence names, once."""
+        return tuple(dict.fromkeys((*(self.facts or ()), *chain.from_iterable(self.evidence_sets or ()))))
+
 
 def checked_questions(questions: Iterable[Question], notes: Counter[str]) -> Iterator[Question]:
     """The questions with ids made unique; ``notes`` counts what was found.
 
     A repeated item is dropped if it is identical. If only its id is repeated, it gets a suffix. A question without a
-    gold answer stays and is unscored. A gold fact that names a sentence that its passage lacks stays, as in the
-    official scores, where it cannot be found.
+    gold answer stays and is unscored.
     """
     seen: dict[str, Question] = {}
     for question in questions:
@@ -97,14 +102,7 @@ def checked_questions(questions: Iterable[Question], notes: Counter[str]) -> Ite
             question = replace(question, id=f"{question.id}-{number}")
         seen[question.id] = question
         notes["question without a gold answer"] += not question.answers
-        notes["evidence names a missing sentence"] += _missing_facts(question)
         yield question
-
-
-def _missing_facts(question: Question) -> int:
-    """How many facts name a sentence that the question's own passages lack."""
-    lengths = {page.title: len(page.sentences) for page in question.context}
-    return sum(not 0 <= sentence < lengths.get(title, 0) for title, sentence in question.facts or ()) if lengths else 0
 
 
 class UniquePages:

@@ -29,9 +29,11 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Turn what goes wrong in a row into one message that names it."""
+    """Turn what goes wrong in a row into one message that names it; a UserError, which has its message, passes."""
     try:
         yield
+    except UserError:
+        raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{where} does not have the dataset's form ({type(error).__name__}: {error}). Take the file that "

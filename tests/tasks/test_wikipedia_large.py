@@ -149,6 +149,20 @@ def test_fever(queries: Queries) -> None:
     assert beir[0]["gold"] == [PAGE] and beir[0]["evidence_sets"] is None
 
 
+def test_fevers_evidence_that_the_pages_lack_is_counted(queries: Queries, tmp_path: Path) -> None:
+    """A number beyond the page, one that the page skips, a page that is not there; what repeats counts once."""
+    groups = [[(PAGE, 0), (PAGE, 99)], [(PAGE, 99)], [(PAGE, 2)], [("Nowhere", 0)], [(PAGE, 3)]]
+    claim = {**CLAIMS[0], "evidence": [[[1, 2, page, number] for page, number in one] for one in groups]}
+    (tmp_path / "fever/paper_dev.jsonl").write_text("\n".join(map(json.dumps, (claim, CLAIMS[2]))))
+    with zipfile.ZipFile(tmp_path / "fever/wiki-pages.zip", "w") as archive:
+        lines = "0\tSoul Food .\n1\tA film .\n2\t\n3\tThe end ."
+        archive.writestr("wiki-pages/wiki-001.jsonl", json.dumps({"id": PAGE, "text": "", "lines": lines}))
+    folder = tmp_path / "cache" / build("fever", corpus="pages")
+    assert json.loads((folder / "meta.json").read_text())["notes"]["evidence names a missing sentence"] == 3
+    (row, _) = pl.read_parquet(folder / "queries.parquet").to_dicts()
+    assert [[(fact["passage"], fact["sentence"]) for fact in one] for one in row["evidence_sets"]] == groups
+
+
 def test_wiki18(queries: Queries, caplog: pytest.LogCaptureFixture) -> None:
     (row,), corpus = queries("bamboogle", "wiki18_100w")
     assert corpus["id"].to_list() == ["1", "2"] and row["gold"] is None

@@ -14,7 +14,6 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.tasks.wikipedia import fever, hotpot, musique, open_domain, pages
-from lm_eval_rag.tasks.wikipedia.leaks import LeakCheck
 from lm_eval_rag.tasks.wikipedia.records import LONG, Page, Question, UniquePages, checked_questions
 
 CONTEXT = [["Paris", ["Paris is a city.", " It lies on the Seine."]], ["Seine", ["The Seine is a river."]]]
@@ -127,7 +126,7 @@ BAD: list[tuple[Reader, Any, str]] = [
     (hotpot.questions, {**HOTPOT, "context": [["Paris"]]}, "row 1 does not have the dataset's form"),
     (hotpot.questions, {"_id": "q"}, "row 1 does not have the dataset's form .KeyError"),
     (musique.questions, {**MUSIQUE, "paragraphs": None}, "row 1 does not have the dataset's form"),
-    (fever.questions, {**CLAIM, "label": "PERHAPS"}, "unknown label 'PERHAPS'. Allowed: SUPPORTS, REFUTES, NOT ENOUGH"),
+    (fever.questions, {**CLAIM, "label": "PERHAPS"}, r"^dev\.jsonl, row 1: unknown label 'PERHAPS'. Allowed: SUPPORTS"),
     (open_domain.questions, {"question": "Who?", "answers": [3]}, "not a text or a list of texts"),
     (open_domain.questions, {"question": "Who?", "answers": None}, "not a text or a list of texts"),
     (open_domain.derived_topics, {"question": "Who?", "answers": ["['Ada', Bob"]}, "is no list of answers"),
@@ -152,17 +151,13 @@ def question(id: str, answers: tuple[str, ...] = ("yes",), **fields: Any) -> Que
 
 def test_questions_without_gold_or_with_a_repeated_id_are_counted_and_kept() -> None:
     notes: Counter[str] = Counter()
-    context = (Page("Paris", ("One.",)),)
-    facts = (("Paris", 1), ("Rome", 0), ("Paris", 0))
     asked = [question("a"), question("a"), question("a", text="Another?"), question("a", text="A third?")]
-    asked += [question("b", ()), question("c", facts=facts, context=context)]
+    asked += [question("b", ())]
     kept = list(checked_questions(asked, notes))
-    assert [one.id for one in kept] == ["a", "a-2", "a-3", "b", "c"]
+    assert [one.id for one in kept] == ["a", "a-2", "a-3", "b"]
     assert {note: n for note, n in notes.items() if n} == {
         "repeated question": 1, "id of several questions": 2, "question without a gold answer": 1,
-        "evidence names a missing sentence": 2,
     }  # fmt: skip
-    assert kept[-1].facts == asked[-1].facts
 
 
 def test_empty_repeated_and_long_passages_are_counted() -> None:
@@ -184,24 +179,3 @@ def test_empty_repeated_and_long_passages_are_counted() -> None:
         "repeated passage": 1, "id of several passages": 2, "empty passage": 1,
         "passage of more than a million characters": 1,
     }  # fmt: skip
-
-
-def test_leaks_are_found() -> None:
-    check = LeakCheck([("q1_2345678", "Where does the river Seine end?"), ("12345678", "Who was it?")], size=6)
-    for text in (
-        "Rivers. Where does the RIVER Seine end? In the sea.",  # a question
-        "Where does the river Seine begin?",
-        "Who was it? 12345678",  # too short a question; a number is no id
-        "see q1_2345678 for more",  # an id
-        '{"question": "Who?", "golden_answers": []}',  # a record
-        "q1_23456789",
-    ):
-        check.look(text)
-    assert list(check.counts.values()) == [6, 1, 1, 1]
-
-
-def test_of_a_large_corpus_every_nth_passage_is_searched() -> None:
-    check = LeakCheck([("a", "Where does the river Seine end?")], size=2_500_000)
-    for _ in range(9):
-        check.look("Where does the river Seine end?")
-    assert list(check.counts.values())[:2] == [3, 3]

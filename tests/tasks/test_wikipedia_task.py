@@ -124,8 +124,11 @@ def test_gold_evidence_is_in_the_corpus(name: str, built: dict[str, Path], cache
         assert all(sentences[fact["passage"]][fact["sentence"]] for fact in facts)
         assert bool(facts) == (TASKS[name].scoring in ("hotpotqa", "fever"))
     leaks = meta["leaks"]
-    assert leaks.pop("passages searched") == passages.height and sum(leaks.values()) <= 1
+    assert leaks.pop("passages searched") == passages.height
+    short = leaks.pop("questions of fewer than 5 words, not searched for")
+    assert short == sum(len(re.findall(r"\w+", row["query"])) < 5 for row in rows) and sum(leaks.values()) <= 1
     card = (built[name] / "README.md").read_text()
+    assert "questions of fewer than 5 words, and ids that are numbers alone" in card
     assert meta["corpus"] in card and all(file in card for file in meta["sources"])
 
 
@@ -278,6 +281,15 @@ def test_bad_items_are_counted_and_kept(little: Callable[..., None], tmp_path: P
     assert found[0][0] == 2 and len(corpus.passage(2).text) > 10_000_000
     own = OwnPassages(meta["corpus"])
     assert [len(own.corpus(id)) for id in ("a", "a-2", "b")] == [1, 2, 1]
+
+
+def test_gold_in_passages_is_warned_of_once(little: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
+    asked = {**item("a", [["Quiz", ["Is this the right question? Yes."]]], [["Quiz", 0]])}
+    little({**asked, "question": "Is this the right question?"}, item("b", [["Paris", ["One."]]], []))
+    for _ in range(2):
+        build("little")
+    assert caplog.text.count("may leak gold") == 1
+    assert "little over pooled may leak gold: passages with a whole question: 1, such as 'Quiz'" in caplog.text
 
 
 def test_a_corpus_without_text_is_refused(little: Callable[..., None]) -> None:

@@ -157,6 +157,18 @@ def test_ids_that_do_not_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         own_data([{"id": "a", "text": "x"}], questions)
 
 
+def test_documents_that_hold_the_questions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_RAG_CACHE", str(tmp_path))
+    questions = [{"id": "vale_2024_1", "question": "Who built the old bridge?", "answer": "Ada"}]
+    documents = [{"id": "bridge", "text": "Ada built the old bridge in Vale. It is 40 m long."}]
+    assert not any("leak" in line for line in own_data(documents, questions).odd)
+    documents += [{"id": "faq", "text": "Who built the old bridge? Ada."}, {"id": "key", "text": "vale_2024_1: Ada"}]
+    assert own_data(documents, questions).odd == (
+        "The documents may leak gold: passages with a whole question: 1, such as 'faq'.",
+        "The documents may leak gold: passages with the id of a question: 1, such as 'key'.",
+    )
+
+
 def test_rules_mined_from_documents_without_facts() -> None:
     passages = read_documents(["One.", "Two."]).passages
     with pytest.raises(UserError, match=r"none of the 2 passages states a fact\. Give documents with the columns"):

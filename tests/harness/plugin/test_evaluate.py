@@ -278,6 +278,8 @@ def test_what_is_odd_is_said_before_the_first_call(place: Path, caplog: pytest.L
     assert "1 documents, 1 passages, 0 of them facts; 0 rules." in before
     assert before.count("Not read: ") == 21 and "b19.png (unknown ending)" in before and "Not read: 2 more." in before
     assert "Answers that no document holds: 1 of 1 questions (q0)." in before
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert sum("Not read" in line or "Answers that" in line for line in warned) == 22
 
 
 def test_a_judge_reads_answers_against_gold_passages(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

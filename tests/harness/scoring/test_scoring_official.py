@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +46,32 @@ def bags(answer: str, gold: str, closed: bool) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-def by_loop(predicted: Iterable[Any], gold: Iterable[Any]) -> tuple[float, float, float, float]:
-    """(em, precision, recall, F1) of two sets."""
-    mine, theirs = list(dict.fromkeys(predicted)), list(dict.fromkeys(gold))
-    hits = sum(item in theirs for item in mine)
-    missed = sum(item not in mine for item in theirs)
-    precision = hits / len(mine) if mine else 0.0
-    recall = hits / (hits + missed) if hits + missed else 0.0
+def rates(tp: int, fp: int, fn: int) -> tuple[float, float, float, float]:
+    """(em, precision, recall, F1) from right, wrong and missed items."""
+    precision, recall = tp / (tp + fp) if tp + fp else 0.0, tp / (tp + fn) if tp + fn else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
-    return float(hits == len(mine) and missed == 0), precision, recall, f1
+    return float(fp + fn == 0), precision, recall, f1
+
+
+def facts_part(predicted: list[Any], gold: list[Any], lower: bool) -> tuple[float, float, float, float]:
+    """``update_sp``: repeated facts go first; then titles may be put into lower case, and facts may be equal again."""
+    both = []
+    for facts in (predicted, gold):
+        unlike: list[tuple[str, int]] = []
+        for title, sentence in facts:
+            if (title, sentence) not in unlike:
+                unlike.append((title, sentence))
+        both.append([(title.lower() if lower else title, sentence) for title, sentence in unlike])
+    mine, theirs = both
+    wrong, missed = [fact for fact in mine if fact not in theirs], [fact for fact in theirs if fact not in mine]
+    return rates(len(mine) - len(wrong), len(wrong), len(missed))
+
+
+def triples_part(predicted: list[Any], gold: list[Any]) -> tuple[float, float, float, float]:
+    """``update_evi``: normalised predictions are a set; gold triples stay a list, with what is repeated in it."""
+    mine, theirs = ([tuple(normal(part, articles=True) for part in one) for one in some] for some in (predicted, gold))
+    matches = sum(one in theirs for one in dict.fromkeys(mine))
+    return rates(matches, len(dict.fromkeys(mine)) - matches, len(theirs) - matches)
 
 
 def multihop(doc: Doc, answer: str, rag: Rag) -> dict[str, float]:
@@ -67,15 +84,10 @@ def multihop(doc: Doc, answer: str, rag: Rag) -> dict[str, float]:
     parts: list[tuple[float, float, float, float] | None] = [(em, precision, recall, f1), None]
     names = ["", "sp", "triples"]
     if rag and "evidence" in rag and doc["facts"] is not None:
-        lower: Callable[[Any], Any] = (lambda pair: (pair[0].lower(), pair[1])) if wiki2 else tuple
-        parts[1] = by_loop(map(lower, rag["evidence"]), map(lower, doc["facts"]))
+        parts[1] = facts_part(rag["evidence"], doc["facts"], lower=wiki2)
     if wiki2:
         given = rag and "triples" in rag and doc["triples"] is not None
-
-        def flat(triple: list[str]) -> tuple[str, ...]:
-            return tuple(normal(part, articles=True) for part in triple)
-
-        parts.append(by_loop(map(flat, rag["triples"]), map(flat, doc["triples"])) if rag and given else None)
+        parts.append(triples_part(rag["triples"], doc["triples"]) if rag and given else None)
     for name, part in zip(names, parts, strict=False):
         if name and part is not None:
             found |= zip([f"{name}_{what}" for what in ("em", "precision", "recall", "f1")], part, strict=True)
@@ -290,6 +302,16 @@ def test_joint_by_hand() -> None:
     scores = score(doc, "Paris France", rag)
     assert [scores["sp_precision"], scores["sp_recall"], scores["sp_em"]] == pytest.approx([1 / 3, 0.5, 0.0])
     assert scores["joint_f1"] == pytest.approx(2 * (1 / 6) * (1 / 2) / (1 / 6 + 1 / 2))
+
+
+def test_repetitions_of_2wikimultihopqa_by_hand() -> None:
+    """As ``2wikimultihop_evaluate_v1.1.py`` (Alab-NII/2wikimultihop, commit 209e761) counts them."""
+    triple = ["Ed Wood", "director", "Tim Burton"]
+    doc = {"scoring": "2wiki", "answers": ["Paris"], "facts": [["Paris", 0]], "triples": [triple, triple]}
+    rag = {"passages": None, "evidence": [["Paris", 0], ["paris", 0], ["Lyon", 0]], "triples": [triple, triple]}
+    scores = score(doc, "Paris", rag)
+    assert [scores["triples_precision"], scores["triples_recall"], scores["triples_em"]] == [1.0, 0.5, 0.0]
+    assert [scores["sp_precision"], scores["sp_recall"]] == pytest.approx([2 / 3, 1.0])
 
 
 def test_a_sixth_sentence_does_not_count() -> None:
