@@ -18,7 +18,7 @@ unparsed``); a sentence stays where its correction is blank (note ``sentence not
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate, retrieve, sample
-from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -32,7 +32,7 @@ def chain_of_knowledge(
     *,
     k: Depth = 3,
     samples: Positive = 5,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     sentences: Positive = 5,
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,
