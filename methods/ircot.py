@@ -12,14 +12,16 @@ configuration for HotpotQA (the authors tune it between 2 and 8 for each data se
 ``variant=official`` is the authors' code (StonyBrookNLP/ircot at 68f617e, ``commaqa/inference/ircot.py``), where it
 departs from the paper:
 
-- The next query is the last sentence that states a fact. One that begins with thus, so, that is, therefore or hence, or
-  that adds or subtracts numbers, is reasoning, and an earlier sentence is the query, or the question if there is none.
-- Words such as who, which, how and is are left out of every query; a query without other words is not asked.
+- The next query is the last sentence that states a fact. One that begins with thus, so, that is, therefore
+  or hence, or that adds or subtracts numbers, is reasoning, and an earlier sentence is the query, or the
+  question if there is none.
+- Words such as who, which, how and is are left out of every query; a query without other words is not
+  asked.
 - 10 sentences. They end at "answer is", but not at "answer:".
-- Passages of more than 600 words are left out, and a prompt shows the first 350 words of a passage. Here the title
-  counts.
-- The answer is what follows "answer is" in the first line of the reader's reply, or this whole line. (Theirs is always
-  the whole line with ``reader=direct``.)
+- Passages of more than 600 words are left out, and a prompt shows the first 350 words of a passage. Here
+  the title counts.
+- The answer is what follows "answer is" in the first line of the reader's reply, or this whole line.
+  (Theirs is always the whole line with ``reader=direct``.)
 
 Not taken over: passages nearly equal to an earlier one are left out (ours: those with the same id); spaCy's sentences;
 300 new tokens with Codex and 200 with Flan-T5 (``thought_tokens``, ``reader_tokens``); the page of an IIRC question
