@@ -18,7 +18,7 @@ unparsed``); a sentence stays where its correction is blank (note ``sentence not
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate, retrieve, sample
-from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -32,7 +32,7 @@ def chain_of_knowledge(
     *,
     k: Depth = 3,
     samples: Positive = 5,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     sentences: Positive = 5,
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,
@@ -61,7 +61,7 @@ def chain_of_knowledge(
     lists: list[tuple[Passage, ...]] = []
     known: list[str] = []
     sentence = first_sentence(agreed.rationale)
-    while sentence and not states_answer(sentence) and len(known) < sentences:
+    while sentence and not states_answer(sentence):
         prompt = wording["query"].prompt(question=query.text, known=known, sentence=sentence)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         lists.append((yield from retrieve(next(iter(lines(reply)), sentence), k)))
@@ -69,6 +69,8 @@ def chain_of_knowledge(
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         notes += [] if reply.strip() else ["sentence not corrected"]
         known.append(first_sentence(reply) or sentence)
+        if len(known) == sentences:
+            break
         rationale = wording["rationale"].prompt(begun=" ".join(known), question=query.text)
         reply = yield from generate(rationale, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         sentence = first_sentence(reply)

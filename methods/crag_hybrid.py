@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import has_graph, pages
-from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, AnswerSettings, answer_from
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
@@ -55,7 +55,7 @@ def crag_hybrid(
     demonstrations: Natural = 5,
     demonstrations_file: str | None = None,
     samples: Positive = 5,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     dynamic: Literal["decline", "answer"] = "decline",
     graph: Way = "rules",
     graph_length: Natural = 1000,

@@ -50,7 +50,7 @@ from itertools import chain, islice
 from typing import Any, Literal
 
 from lm_eval_rag.harness.core.asks import has_loglikelihood, together
-from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.parameters import AtLeastOne, Depth, NonNegative, Positive, Share
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.crp.building import Growth, Structure, build
@@ -80,14 +80,14 @@ def crp_rag(
     evaluation: Literal["on", "off", "shortest", "longest"] = "on",
     iterative: Literal["on", "off"] = "on",
     samples: Positive = 3,
-    similarity: float = 0.7,
+    similarity: Share = 0.7,
     similar: Literal["words", "retriever"] = "words",
-    threshold: float = 50.0,
+    threshold: AtLeastOne = 50.0,
     max_nodes: Positive = 20,
     max_depth: Positive = 5,
     max_paths: Positive = 5,
-    sampling_temperature: float = 0.7,
-    temperature: float = 0.1,
+    sampling_temperature: NonNegative = 0.7,
+    temperature: NonNegative = 0.1,
     step_tokens: Positive = 100,
     summary_tokens: Positive = 256,
     prompt_file: str | None = None,

@@ -8,7 +8,7 @@ docs/your_system.md has the format of requests and replies.
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import System, ask_system
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Positive, Seconds
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 
 
@@ -21,7 +21,7 @@ def external(
     key_env: str | None = None,
     batch: Positive = 1,
     concurrency: Positive = 8,
-    timeout: float = 300.0,
+    timeout: Seconds = 300.0,
     tries: Positive = 5,
 ) -> Plan[Answer]:
     """Answer as the system does.

@@ -1,12 +1,31 @@
 """IRCoT: one retrieval for each sentence of a chain of thought (arXiv:2212.10509, section 3).
 
 Retrieves with the question; then in turn the model writes the next sentence of its thoughts from all passages so far,
-and this sentence is the next query. It ends when a sentence says "answer is", or after 10 sentences. At most 15
-passages are kept, the first that came. A separate reader then answers from the question and these passages.
+and this sentence is the next query. It ends when a sentence says "answer is", or after 8 sentences; the last one is no
+query. At most 15 passages are kept, the first that came. A separate reader then answers from the question and these
+passages.
 
-Defaults: 15 passages and 10 sentences, as in the released code; ``k`` of each retrieval is 6, as in its base
+Defaults: 15 passages and 8 sentences, as the paper says; ``k`` of each retrieval is 6, as in the released base
 configuration for HotpotQA (the authors tune it between 2 and 8 for each data set and model); the reader thinks aloud
 (``reader=direct`` answers at once). Greedy.
+
+``variant=official`` is the authors' code (StonyBrookNLP/ircot at 68f617e, ``commaqa/inference/ircot.py``), where it
+departs from the paper:
+
+- The next query is the last sentence that states a fact. One that begins with thus, so, that is, therefore
+  or hence, or that adds or subtracts numbers, is reasoning, and an earlier sentence is the query, or the
+  question if there is none.
+- Words such as who, which, how and is are left out of every query; a query without other words is not
+  asked.
+- 10 sentences. They end at "answer is", but not at "answer:".
+- Passages of more than 600 words are left out, and a prompt shows the first 350 words of a passage. Here
+  the title counts.
+- The answer is what follows "answer is" in the first line of the reader's reply, or this whole line.
+  (Theirs is always the whole line with ``reader=direct``.)
+
+Not taken over: passages nearly equal to an earlier one are left out (ours: those with the same id); spaCy's sentences;
+300 new tokens with Codex and 200 with Flan-T5 (``thought_tokens``, ``reader_tokens``); the page of an IIRC question
+stays among the passages.
 
 ``variant=flashrag`` is the FlashRAG toolkit's (commit 1ee5249): passages in ascending order of their scores, so that
 the worst stands first, all of them and not 15; a sentence ends at any full stop, also after "Dr."; "So the answer is:"
@@ -26,7 +45,8 @@ states none ``answer unparsed`` (its last line is the answer).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, retrieve
@@ -41,8 +61,18 @@ from lm_eval_rag.methods.reasoning.rationales import (
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
-SENTENCES = {"paper": 10, "flashrag": 2}
+SENTENCES = {"paper": 8, "official": 10, "flashrag": 2}
+OFFICIAL_END = re.compile(r" answer is:? ")
 FLASHRAG_END = re.compile(r"So the answer is:?")
+ENDS: dict[str, Callable[[str], object]] = {
+    "paper": states_answer,
+    "official": OFFICIAL_END.search,
+    "flashrag": FLASHRAG_END.search,
+}
+# of the authors' code
+REASONING = re.compile(r"(?:thus|so)[ ,]|that is,|therefore|hence|.*\d [+-] (?:\d[\d,]*\.?)?\d+ = \d", re.IGNORECASE)
+NOT_IN_QUERIES = frozenset({"who", "what", "when", "where", "why", "which", "how", "does", "is"})
+LONGEST, SHOWN = 600, 350  # words of a passage
 
 
 @limited
@@ -53,7 +83,7 @@ def ircot(
     paragraphs: Depth = 15,
     sentences: Positive | None = None,
     reader: Literal["cot", "direct"] = "cot",
-    variant: Literal["paper", "flashrag"] = "paper",
+    variant: Literal["paper", "official", "flashrag"] = "paper",
     thought_tokens: Positive = 100,
     reader_tokens: Positive = 256,
     prompt_file: str | None = None,
@@ -64,49 +94,80 @@ def ircot(
     Args:
         k: Passages of each retrieval.
         paragraphs: Passages kept, at most; ``flashrag`` keeps all.
-        sentences: Sentences of thought, at most; None is 10, and 2 for ``flashrag``.
+        sentences: Sentences of thought, at most; None is 8, 10 for ``official`` and 2 for ``flashrag``.
         reader: Whether the reader thinks aloud before it answers; ``flashrag`` has none.
-        variant: ``paper``, or what FlashRAG makes of it.
+        variant: ``paper``, or what the authors' code or FlashRAG makes of it.
         thought_tokens: Limit of tokens of a generation, of which the first sentence is kept.
         reader_tokens: Limit of tokens of the reader.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
         max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
-    wording, paper = wordings("ircot", prompt_file), variant == "paper"
-    most = paragraphs if paper else None
-    passages = merged([(yield from retrieve(query.text, k))], most)
+    wording, official, flashrag = wordings("ircot", prompt_file), variant == "official", variant == "flashrag"
+    most, last = None if flashrag else paragraphs, sentences or SENTENCES[variant]
+    passages = merged([(yield from (_short_ones(query.text, k) if official else retrieve(query.text, k)))], most)
     thoughts: list[str] = []
     notes = ["no answer in thoughts"]
-    while len(thoughts) < (sentences or SENTENCES[variant]):
-        prompt = wording["thought"].prompt(passages, begun=" ".join(thoughts), question=query.text)
+    while len(thoughts) < last:
+        shown = _cut(passages) if official else passages
+        prompt = wording["thought"].prompt(shown, begun=" ".join(thoughts), question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
-        thought = first_sentence(reply) if paper else _to_full_stop(reply)
+        thought = _to_full_stop(reply) if flashrag else first_sentence(reply)
         if not thought:
             notes.append("blank thought")
-            if paper:
+            if not flashrag:
                 break
         thoughts.append(thought)
-        if states_answer(thought) if paper else FLASHRAG_END.search(thought):
+        if ENDS[variant](thought):
             notes = []
             break
-        new = yield from retrieve(thought, k)
-        passages = merged([passages, new], most) if paper else _worst_first([*passages, *new])
-    if not paper:
+        if len(thoughts) == last and not flashrag:
+            break
+        new = yield from (_short_ones(_last_fact(query.text, thoughts), k) if official else retrieve(thought, k))
+        passages = _worst_first([*passages, *new]) if flashrag else merged([passages, new], most)
+    if flashrag:
         written = " ".join(thoughts)
         parts = FLASHRAG_END.split(written)
         answer = (parts[1] if len(parts) > 1 else written).strip().rstrip('."*')
         return final(answer, _worst_first(passages)[::-1], notes, rationale_of(written))
-    prompt = wording[reader].prompt(passages, question=query.text)
+    prompt = wording[reader].prompt(_cut(passages) if official else passages, question=query.text)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=reader_tokens, stop=STOP)
-    if reader == "cot" and not states_answer(reply):
+    if reader == "cot" and not ENDS[variant](_first_line(reply) if official else reply):
         notes.append("answer unparsed")
     rationale = rationale_of(reply if reader == "cot" else " ".join(thoughts))
-    return final(answer_or_line(reply), passages, notes, rationale)
+    answer = _after_last_end(_first_line(reply)) if official else answer_or_line(reply)
+    return final(answer, passages, notes, rationale)
+
+
+def _first_line(reply: str) -> str:
+    return reply.strip().partition("\n")[0]
+
+
+def _last_fact(question: str, thoughts: Sequence[str]) -> str:
+    """The last sentence that is no reasoning; the question if all are."""
+    return next((thought for thought in reversed(thoughts) if not REASONING.match(thought)), question)
+
+
+def _short_ones(text: str, k: int) -> Plan[list[Passage]]:
+    """The passages of up to 600 words among the best ``k`` for a query without question words; none if it is blank."""
+    query = " ".join(word for word in text.split(" ") if word.strip().lower() not in NOT_IN_QUERIES)
+    passages = (yield from retrieve(query, k)) if query.strip() else ()
+    return [passage for passage in passages if len(passage.text.split(" ")) <= LONGEST]
+
+
+def _cut(passages: Iterable[Passage]) -> list[Passage]:
+    """Their first 350 words."""
+    return [replace(passage, text=" ".join(passage.text.split(" ")[:SHOWN])) for passage in passages]
+
+
+def _after_last_end(line: str) -> str:
+    """What follows the last "answer is" without one full stop; the whole line without these words."""
+    *before, answer = OFFICIAL_END.split(line)
+    return answer.removesuffix(".") if before else line
 
 
 def _to_full_stop(reply: str) -> str:
     """The reply up to its first full stop or line break, whatever stands before it."""
-    head, stop, _ = reply.strip().partition("\n")[0].partition(".")
+    head, stop, _ = _first_line(reply).partition(".")
     return (head + stop).strip()
 
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import generate, prepared
-from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive, Share
 from lm_eval_rag.harness.core.preparing import prepared_by
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -62,7 +62,7 @@ def raptor(
     per_layer: Positive = 5,
     leaf_tokens: Positive = 100,
     dimensions: Positive = 10,
-    membership: float = 0.1,
+    membership: Share = 0.1,
     layers: Natural = 5,
     cluster_tokens: Positive = 3500,
     summary_tokens: Positive = 100,

@@ -17,7 +17,7 @@ from datetime import date
 from functools import lru_cache
 
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules, recognise, together
-from lm_eval_rag.harness.core.parameters import Depth, Natural
+from lm_eval_rag.harness.core.parameters import Depth, Natural, NonNegative, Share
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
 from lm_eval_rag.harness.rules.guided import Join, facts_about, follow, rule_guided
 
@@ -33,8 +33,8 @@ def rule_vote(
     rule_order: RuleOrder = "confidence_support",
     join: Join = "replace",
     repeat: bool = True,
-    decay: float = 0.1,
-    recency: float = 0.5,
+    decay: NonNegative = 0.1,
+    recency: Share = 0.5,
     seed: Natural = 0,
 ) -> Plan[Answer]:
     """Answer with the object that the rules' evidence favours; abstain when there is none.
@@ -48,7 +48,7 @@ def rule_vote(
         rule_order: What makes a rule better.
         join: How question and rule become one text.
         repeat: Whether a rule may say that the relation repeats itself.
-        decay: How fast a fact ages, per unit of time (days, or years where only years are given).
+        decay: How fast a fact ages, 0 or more, per unit of time (days, or years where only years are given).
         recency: Share of a vote's weight that ages, in [0, 1].
         seed: Of random rules.
     """

@@ -17,7 +17,7 @@ from annotated_types import Ge, Le
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import examples, generate, retrieve, sample
-from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, NonNegative, Positive
 from lm_eval_rag.harness.core.prompts import Prompt, Shot
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank
@@ -44,7 +44,7 @@ def standard_rag(
     prompt_file: str | None = None,
     answer_style: AnswerStyle = "free",
     samples: Positive = 1,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     evidence: Evidence = "none",
     evidence_limit: Annotated[int, Ge(1), Le(50)] = 5,
     evidence_tokens: Positive = 96,

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 
 from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, retrieve
-from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
@@ -37,7 +37,7 @@ def think_then_act(
     *,
     k: Depth = 5,
     documents: Positive = 5,
-    threshold: float = 0.5,
+    threshold: NonNegative = 0.5,
     n_questions: Positive = 3,
     rewriting_tokens: Positive = 128,
     answer_tokens: Positive = 64,
@@ -49,7 +49,7 @@ def think_then_act(
     Args:
         k: Passages of each retrieval.
         documents: Passages in the prompt, at most.
-        threshold: The lowest confidence, in [0, 1], with which it answers from memory; above 1 it always retrieves.
+        threshold: The lowest confidence with which it answers from memory: 0 always does, above 1 it always retrieves.
         n_questions: Precise questions of an ambiguous one, at most.
         rewriting_tokens: Limit of tokens of a rewriting.
         answer_tokens: Limit of tokens of the answer.

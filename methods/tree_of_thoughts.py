@@ -14,7 +14,7 @@ Departures: the wording of the prompts is ours; the paper has no task like these
 from __future__ import annotations
 
 from lm_eval_rag.harness.core.asks import generate, sample
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import first_label
@@ -39,7 +39,7 @@ def tree_of_thoughts(
     thoughts: Positive = 5,
     breadth: Positive = 5,
     votes: Positive = 3,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     thought_tokens: Positive = 100,
     prompt_file: str | None = None,
     max_calls: Positive | None = None,

@@ -33,7 +33,7 @@ from lm_eval_rag.harness.core.asks import (
     sample,
     together,
 )
-from lm_eval_rag.harness.core.parameters import Depth, Positive
+from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
@@ -58,7 +58,7 @@ def verify_and_edit(
     *,
     k: Depth = 3,
     samples: Positive = 5,
-    temperature: float = 0.7,
+    temperature: NonNegative = 0.7,
     variant: Literal["paper", "official"] = "paper",
     thought_tokens: Positive = 256,
     step_tokens: Positive = 64,

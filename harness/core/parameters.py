@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.contract import check_method, function_of, name_of
@@ -17,6 +18,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Positive = Annotated[int, Ge(1)]
 Depth = Annotated[int, Ge(1), Le(10_000)]  # of a ranking: a run keeps every passage, so more would fill the memory
 Natural = Annotated[int, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]  # also a probability or a similarity
+NonNegative = Annotated[float, Ge(0)]  # such as a temperature
+AtLeastOne = Annotated[float, Ge(1)]  # such as a perplexity
+Seconds = Annotated[float, Gt(0)]
 
 # What runs a method besides its parameters, and the beginning of the options that belong to it alone.
 OPTIONS_OF = {"retriever": "retriever_", "generator": "gen_"}
@@ -125,11 +130,14 @@ def hints_of(method: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check(name: str, value: Any, hint: Any) -> None:
-    """Raise a UserError unless ``value`` is what the annotation ``hint`` allows; nothing is converted."""
+    """Raise a UserError unless ``value`` is what the annotation ``hint`` allows; nothing is converted.
+
+    Numbers are finite: no comparison with nan is true, and JSON has neither nan nor infinity.
+    """
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
     try:
-        adapter = TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+        adapter = TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False))
     except PydanticUserError:  # a dataclass or a model, which brings its own configuration
         adapter = TypeAdapter(hint)
     try:
@@ -142,8 +150,13 @@ def _not_allowed(name: str, value: Any, hint: Any) -> UserError:
     options = [part for part in get_args(hint) if part is not NoneType] if _is_union(hint) else [hint]
     if all(get_origin(option) is Literal for option in options):
         return unknown(f"value of {name}", str(value), [str(one) for option in options for one in get_args(option)])
-    digits = f" Write {int(value)} with digits alone." if isinstance(value, float) and _is_number(value, hint) else ""
-    return UserError(f"{name}={value!r} is not allowed: give {in_words(hint)}.{digits}")
+    advice = ""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            advice = " It must be finite."
+        elif _is_number(value, hint):
+            advice = f" Write {int(value)} with digits alone."
+    return UserError(f"{name}={value!r} is not allowed: give {in_words(hint)}.{advice}")
 
 
 def _is_number(value: float, hint: Any) -> bool:

@@ -7,14 +7,16 @@ from typing import Any
 
 from lm_eval_rag.harness.common.loading import Loaded
 from lm_eval_rag.harness.core.asks import System, ask_system
-from lm_eval_rag.harness.core.parameters import Positive
+from lm_eval_rag.harness.core.parameters import Positive, Seconds
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 
 
 def method_of_system(loaded: Loaded) -> Callable[..., Any]:
     """The method that asks a function for its whole answer."""
 
-    def system(query: Query, *, batch: Positive = 1, concurrency: Positive = 8, timeout: float = 300.0) -> Plan[Answer]:
+    def system(
+        query: Query, *, batch: Positive = 1, concurrency: Positive = 8, timeout: Seconds = 300.0
+    ) -> Plan[Answer]:
         """Answer as the function does; the parameters are those of ``external``."""
         return (yield from ask_system(System(loaded, batch=batch, concurrency=concurrency, timeout=timeout)))
 

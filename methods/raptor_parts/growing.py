@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.common.progress import Meter
 from lm_eval_rag.harness.core.asks import embed, generate
-from lm_eval_rag.harness.core.parameters import Natural, Positive
+from lm_eval_rag.harness.core.parameters import Natural, Positive, Share
 from lm_eval_rag.harness.core.preparing import Estimate, Product, for_each
 from lm_eval_rag.harness.core.types import Passage, Plan
 from lm_eval_rag.harness.scoring.normalise import count_words
@@ -30,7 +30,7 @@ def grow_tree(
     *,
     leaf_tokens: Positive = 100,
     dimensions: Positive = 10,
-    membership: float = 0.1,
+    membership: Share = 0.1,
     layers: Natural = 5,
     cluster_tokens: Positive = 3500,
     summary_tokens: Positive = 100,

@@ -146,12 +146,19 @@ def test_sources(name: str, paper: str) -> None:
 # --- the command
 
 
+def test_a_range_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["describe", "crp_rag"]) == 0
+    said = capsys.readouterr().out
+    assert "  similarity [0.7]: a number of 0 or more and of 1 or less\n" in said
+    assert "  threshold [50.0]: a number of 1 or more\n" in said
+
+
 def test_one_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["describe", "ircot"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("ircot (model)\n")
     assert "  k [6]: a whole number of 1 or more and of 10000 or less\n      Passages of each retrieval.\n" in said
-    assert "  variant [paper]: one of paper, flashrag\n" in said
+    assert "  variant [paper]: one of paper, official, flashrag\n" in said
     assert "departures from the source:" in said and "source: arXiv:2212.10509" in said
     assert "  generator [tiny]: a text" in said
     assert max(map(len, said.splitlines())) <= 110

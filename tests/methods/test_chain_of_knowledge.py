@@ -56,7 +56,24 @@ def test_endless_sentences_end(play, documents):
         return votes("A", "B", "C", "D", "E") if ask.n == 5 else "And on."
 
     played = play(chain_of_knowledge, endless, sentences=3)
-    assert played.names.count("correct") == 3 and played.names[-1] == "answer" and played.answer.text == "And on."
+    corrected = ["query", "Retrieve", "correct"]
+    assert played.names == ["rationale", *[*corrected, "rationale"] * 2, *corrected, "answer"]
+    assert played.answer.text == "And on."
+
+
+def test_number_of_calls(play, documents):
+    """5 if samples agree or reason nothing; 6 if the rationale has no sentence but the answer; else 9 to 20."""
+
+    def calls(replies, then="And on."):
+        return play(
+            chain_of_knowledge,
+            lambda name, ask: documents("a") if name == "Retrieve" else replies if ask.n == 5 else then,
+        ).calls
+
+    assert calls(votes("A", "A", "A", "B", "C")) == calls(("",) * 5) == 5
+    assert calls(tuple(f"The answer is {a}." for a in "ABCDE")) == 6
+    assert calls(votes("A", "B", "C", "D", "E"), "The answer is A.") == 9
+    assert calls(votes("A", "B", "C", "D", "E")) == 20
 
 
 def test_malformed_replies(play, documents, abstains):

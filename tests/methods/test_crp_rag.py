@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -366,3 +369,42 @@ def test_similar_steps_in_a_run(similar, other, merged):
     fused = any("These reasoning steps" in prompt for prompt in generator.prompts)
     assert fused == (merged and similar == "words")
     assert trace.count("Rank") == (similar == "retriever") and answer.text == "Vale" and answer.passages
+
+
+class Prolific:
+    """A model whose steps are new, and many of them similar to others; all knowledge suffices, no answers are equal."""
+
+    def __init__(self, documents, seed):
+        self.documents, self.rng = documents, random.Random(seed)
+        self.alike = self.rng.random()
+
+    def words(self, n):
+        return " ".join(f"w{self.rng.randrange(10**9)}" for _ in range(n))
+
+    def __call__(self, name, ask):
+        if name == "Retrieve":
+            return self.documents("a")
+        if name.startswith("answer_step="):
+            return -1.0
+        if name != "step":
+            return "yes" if name == "suffices" else self.words(8)
+        base = self.words(7)
+        return tuple(
+            f"{base} {self.words(1)}" if self.rng.random() < self.alike else self.words(8) for _ in range(ask.n)
+        )
+
+
+SMALL = {"samples": 2, "max_nodes": 4, "max_depth": 2, "max_paths": 2}
+
+
+@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize("parameters", [{}, SMALL, {"samples": 5, "max_nodes": 9}], ids=str)
+def test_calls_have_the_limit_that_the_page_derives(play, documents, parameters, scored):
+    values = {name: crp_rag.__wrapped__.__kwdefaults__[name] for name in SMALL} | parameters
+    samples, nodes, depth, paths = values.values()
+    most = nodes * (2 * samples + 1 + scored) + paths * depth + 1
+    counts = [play(crp_rag, Prolific(documents, seed), scored=scored, **parameters).calls for seed in range(20)]
+    assert 0.4 * most < max(counts) <= most
+    if not parameters:
+        page = (Path(__file__).parents[2] / "docs" / "reasoning.md").read_text(encoding="utf-8")
+        assert re.search(rf"^\| all \| \| {most} \|$" if scored else rf"at most {most}\.", page, re.MULTILINE)

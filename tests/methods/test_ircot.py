@@ -1,4 +1,4 @@
-"""IRCoT: thoughts and retrievals in turn, the cap on passages, the reader; what FlashRAG makes of it."""
+"""IRCoT: thoughts and retrievals in turn, the cap on passages, the reader; the authors' code, and FlashRAG's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def test_thoughts_and_retrievals_in_turn(play, documents):
     assert (played.answer.text, played.answer.notes) == ("Bo Reed", ())
 
 
-def test_ten_sentences_and_fifteen_passages(play, documents):
+@pytest.mark.parametrize(("variant", "sentences"), [("paper", 8), ("official", 10)])
+def test_the_last_sentence_is_no_query(play, documents, variant, sentences):
+    """As many retrievals as sentences: the question's, and one of each sentence but the last."""
     count = iter(range(1000))
 
     def endless(name, ask):
@@ -34,8 +36,9 @@ def test_ten_sentences_and_fifteen_passages(play, documents):
             return documents(*(f"d{next(count)}" for _ in range(ask.k)))
         return "The answer is x." if name == "cot" else f"Thought {next(count)}."
 
-    played = play(ircot, endless)
-    assert played.names.count("thought") == 10 and played.names.count("Retrieve") == 11
+    played = play(ircot, endless, variant=variant)
+    assert played.names.count("thought") == played.names.count("Retrieve") == sentences
+    assert played.names[-2:] == ["thought", "cot"]
     assert len(played.answer.passages) == 15 and played.prompts("cot")[0].count("\nd") == 15
     assert [passage.id for passage in played.answer.passages[:4]] == ["d0", "d1", "d2", "d3"]
     assert played.answer.notes == ("no answer in thoughts",)
@@ -58,6 +61,82 @@ def test_empty_retrieval_and_refusal(play, abstains):
     assert "Documents" not in played.prompts("cot")[0] and played.answer.abstained
     over = play(ircot, lambda name, ask: () if name == "Retrieve" else "On and on.", max_calls=4)
     assert abstains(over.answer, "max_calls reached") and over.calls == 4
+
+
+# --- as the authors' code has it
+
+REPLIES = ["Ada Moss read Vale.", "Thus she knew Bo.", "So the answer is Bo.", "So the answer is Bo Reed."]
+
+
+def with_documents(documents, replies):
+    """A list of passages before each reply but the last two, an answer and a reader's."""
+    return [part for reply in replies[:-1] for part in (documents("a"), reply)] + replies[-1:]
+
+
+def test_official_asks_again_with_the_last_fact(play, documents):
+    official = play(ircot, with_documents(documents, REPLIES), variant="official")
+    assert official.queries == ["wrote the book that Ada Moss read?", "Ada Moss read Vale.", "Ada Moss read Vale."]
+    paper = play(ircot, with_documents(documents, REPLIES))
+    assert paper.queries == ["Who wrote the book that Ada Moss read?", "Ada Moss read Vale.", "Thus she knew Bo."]
+
+
+@pytest.mark.parametrize(
+    ("thought", "query"),
+    [
+        ("thus, Bo wrote it.", None),
+        ("So it was Bo.", None),
+        ("So, it was Bo.", None),
+        ("That is, Bo wrote it.", None),
+        ("Therefore it was Bo.", None),
+        ("Hence Bo wrote it.", None),
+        ("She lived 1,990 - 50.5 = 1,939.5 years.", None),
+        ("In all 3 + 4 = 7 books.", None),
+        ("Sofia Moss is Thus Hill, which Bo saw.", "Sofia Moss Thus Hill, Bo saw."),
+        ("It has 3 + 4 books.", "It has 3 + 4 books."),
+    ],
+)
+def test_official_takes_no_reasoning_as_query(play, documents, thought, query):
+    played = play(ircot, with_documents(documents, [thought, "The answer is x.", "x"]), variant="official")
+    assert played.queries[1] == (query or "wrote the book that Ada Moss read?")
+
+
+def test_official_asks_nothing_with_question_words_alone(play, documents):
+    replies = [documents("a"), "Where is", "The answer is x.", "The answer is x."]
+    assert play(ircot, replies, variant="official").names == ["Retrieve", "thought", "thought", "cot"]
+    assert play(ircot, [*replies[:2], (), *replies[2:]]).queries[1] == "Where is"
+
+
+def test_official_leaves_out_long_passages_and_cuts_the_others(play, documents):
+    long, cut = (" ".join([f"w{n}"] * n) for n in (601, 600))
+    replies = [documents(long, cut, "c"), "The answer is x.", "The answer is x."]
+    official = play(ircot, replies, variant="official")
+    assert [passage.text for passage in official.answer.passages] == [cut, "c"]  # whole, as recall reads them
+    for prompt in (*official.prompts("thought"), *official.prompts("cot")):
+        assert "w601" not in prompt and prompt.count("w600") == 350
+    paper = play(ircot, replies)
+    assert paper.prompts("cot")[0].count("w601") == 601 and len(paper.answer.passages) == 3
+
+
+@pytest.mark.parametrize(("variant", "thoughts"), [("paper", 1), ("official", 2)])
+def test_official_does_not_end_at_another_form_of_the_answer(play, documents, variant, thoughts):
+    replies = [documents("a"), "Answer: Bo.", *[documents("b"), "The answer is: Bo."][: 2 * thoughts - 2], "x"]
+    assert play(ircot, replies, variant=variant, reader="direct").names.count("thought") == thoughts
+
+
+@pytest.mark.parametrize(
+    ("reply", "official", "paper"),
+    [
+        ("The answer is Bo.", "Bo", "Bo"),
+        ("Bo wrote it.\nThe answer is Cy.", "Bo wrote it.", "Cy"),
+        ("The answer is: Bo. So the answer is Cy..", "Cy.", "Cy"),
+        ("Answer: Bo", "Answer: Bo", "Bo"),
+    ],
+)
+def test_official_reads_the_first_line(play, documents, reply, official, paper):
+    for variant, answer in (("official", official), ("paper", paper)):
+        played = play(ircot, [documents("a"), "The answer is b.", reply], variant=variant)
+        assert played.answer.text == answer
+        assert ("answer unparsed" in played.answer.notes) == (variant == "official" and answer in reply[: len(answer)])
 
 
 # --- as FlashRAG has it
@@ -92,7 +171,8 @@ def test_flashrag_has_no_reader(play):
 def test_flashrag_stops_at_any_full_stop(play):
     replies = [scored(a=1.0), THOUGHT, scored(a=1.0)]
     assert play(ircot, replies, variant="flashrag", sentences=1).queries[1] == "Dr."
-    assert play(ircot, [*replies, "x"], sentences=1, reader="direct").queries[1] == "Dr. Ada Moss read Vale."
+    paper = play(ircot, [*replies, "The answer is x.", "x"], reader="direct")
+    assert paper.queries[1] == "Dr. Ada Moss read Vale."
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 import dataclasses
 import inspect
+import math
 from pathlib import Path
 
 import pytest
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
 from lm_eval_rag._register import METHODS
 from lm_eval_rag._register import method_of as method
@@ -76,6 +77,51 @@ def test_counts_may_not_be_zero_or_less(name, queries, corpus, generator):
     for parameter, value in lowest.items():
         with pytest.raises(UserError, match=f"{parameter}={value - 1}"):
             answer(name, queries, corpus, generator, **{parameter: value - 1})
+
+
+UNBOUNDED = {"self_rag": {"threshold", "w_relevant", "w_supported", "w_useful"}}  # below 0 it always retrieves
+
+
+def test_numbers_are_finite_and_in_their_range(name, queries, corpus, generator):
+    """Whole and decimal ones; a decimal one without a range is named above."""
+    hints = inspect.get_annotations(method(name), eval_str=True)
+    floats = {parameter: hint for parameter, hint in hints.items() if "float" in repr(hint)}
+    bounds = {
+        parameter: [value for bound in getattr(hint, "__metadata__", ()) for value in _beyond(bound)]
+        for parameter, hint in floats.items()
+    }
+    assert {parameter for parameter, beyond in bounds.items() if not beyond} == UNBOUNDED.get(name, set())
+    for parameter, beyond in bounds.items():
+        for value in (math.nan, math.inf, -math.inf, *beyond):
+            with pytest.raises(UserError, match=rf"^{parameter}={value} is not allowed: give a number"):
+                answer(name, queries, corpus, generator, **{parameter: value})
+
+
+def _beyond(bound):
+    """The nearest numbers that a bound forbids."""
+    if isinstance(bound, Ge):
+        yield math.nextafter(bound.ge, -math.inf)
+    elif isinstance(bound, Gt):
+        yield bound.gt
+    else:
+        yield math.nextafter(bound.le, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value", "allowed"),
+    [
+        ("crp_rag", "similarity", 5, "a number of 0 or more and of 1 or less"),
+        ("crp_rag", "threshold", 0.5, "a number of 1 or more"),
+        ("crp_rag", "temperature", -1, "a number of 0 or more"),
+        ("raptor", "membership", 2, "a number of 0 or more and of 1 or less"),
+        ("self_rag", "threshold", math.nan, "a number. It must be finite"),
+        ("external", "timeout", 0, "a number above 0"),
+    ],
+)
+def test_a_number_out_of_range_is_told_what_is_allowed(name, parameter, value, allowed, queries, corpus, generator):
+    with pytest.raises(UserError) as raised:
+        answer(name, queries, corpus, generator, **{parameter: value})
+    assert str(raised.value) == f"{parameter}={value} is not allowed: give {allowed}."
 
 
 def test_prompts_come_by_one_name(name, queries, corpus, generator):

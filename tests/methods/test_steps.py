@@ -112,7 +112,7 @@ def test_by_default_no_limit_contradicts_the_parameters(name, play, documents):
         ("self_rag", {"segments": 5, "k": 5}, 62 + 4 * 124),
         ("ircot", {"sentences": 15}, 16),
         ("iter_retgen", {"iterations": 11}, 11),
-        ("chain_of_knowledge", {"sentences": 20}, 1 + 5 + 3 * 20),
+        ("chain_of_knowledge", {"sentences": 20}, 5 + 3 * 20),
         ("search_agent", {"max_searches": 12}, 13),
         ("tree_of_thoughts", {"steps": 4}, 5 + 5 * 3 + 3 * (25 + 25 * 3) + 1),
     ],

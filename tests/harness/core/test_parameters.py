@@ -1,14 +1,25 @@
 """Model arguments: unknown names and wrong values are refused with the nearest allowed."""
 
 import inspect
+import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import pytest
-from annotated_types import Ge, Le
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive, bind, check, defaults
+from lm_eval_rag.harness.core.parameters import (
+    AtLeastOne,
+    Depth,
+    Natural,
+    NonNegative,
+    Positive,
+    Seconds,
+    Share,
+    bind,
+    check,
+    defaults,
+)
 from lm_eval_rag.harness.retrieval import RETRIEVERS
 
 
@@ -56,20 +67,33 @@ class Plain:
     """Another, that pydantic knows nothing of."""
 
 
-SHARE = Annotated[float, Ge(0), Le(1)]
-
-
 @pytest.mark.parametrize(
     ("hint", "right", "wrong", "message"),
     [
         (Positive, [1, 10**30], [0, 1.5, True, "1", None], "x={!r} is not allowed: give a whole number of 1 or more."),
         (int, [-3], [1.5, False, "1"], "x={!r} is not allowed: give a whole number."),
         (
-            SHARE,
+            Share,
             [0, 0.5, 1],
             [-0.1, 2, True, "0.5"],
             "x={!r} is not allowed: give a number of 0 or more and of 1 or less.",
         ),
+        (AtLeastOne, [1, 1.5, 10**9], [0.999, -1], "x={!r} is not allowed: give a number of 1 or more."),
+        (NonNegative, [0, 0.0, 2], [-1e-9], "x={!r} is not allowed: give a number of 0 or more."),
+        (
+            NonNegative,
+            [],
+            [math.nan, math.inf],
+            "x={!r} is not allowed: give a number of 0 or more. It must be finite.",
+        ),
+        (Seconds, [1e-9, 300], [0, -1.5], "x={!r} is not allowed: give a number above 0."),
+        (
+            float | None,
+            [None, -1],
+            [math.nan, -math.inf],
+            "x={!r} is not allowed: give a number or None. It must be finite.",
+        ),
+        (int, [], [math.nan], "x={!r} is not allowed: give a whole number. It must be finite."),
         (int | str, [1, "a"], [1.5, None, True], "x={!r} is not allowed: give a whole number or a text."),
         (bool | None, [True, None], [0, "yes"], "x={!r} is not allowed: give True or False or None."),
         (Literal["off", "on"] | None, ["off", None], [True], "Unknown value of x '{!r}'. Allowed: off, on."),

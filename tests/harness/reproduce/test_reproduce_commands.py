@@ -124,11 +124,49 @@ def test_vectors_are_those_of_the_command_that_encodes_ahead() -> None:
     assert found == 5
 
 
-def test_rows_of_large_models_say_how_many_calls_they_make() -> None:
-    for name in ("flashrag", "hipporag", "crp_table1"):
-        for row in TABLES[name].rows:
-            if row.model and row.needs and row.arguments["generator"] != "dummy":
-                assert re.search(r"\d calls of the model|million calls of the model", row.needs), row.name
+QUESTIONS = {"search_r1": 37_446, "crp_table1": 46_935} | {f"crp_table{n}": 17_404 for n in range(2, 6)}
+LARGE = [(table, row) for table, row in ROWS if row.needs and row.arguments["generator"] != "dummy"]
+
+
+@pytest.mark.parametrize(("table", "row"), LARGE, ids=[f"{table.name}-{row.name}" for table, row in LARGE])
+def test_rows_of_large_models_say_how_many_calls_they_make(table: Table, row: Row) -> None:
+    """Those of all questions, and of one where it takes several; both numbers agree."""
+    stated = re.search(r"([\d,.]+)( million)? calls of the model(?: \((\d+) a question\))?", row.needs)
+    assert stated
+    number, million, each = stated.groups()
+    if each:
+        digit = 10**5 if million else 10**3
+        total = float(number.replace(",", "")) * (10**6 if million else 1)
+        assert total == pytest.approx(int(each) * QUESTIONS.get(table.name, 4000), abs=digit / 2)
+
+
+def test_crp_rags_rows_have_the_most_calls_of_their_parameters() -> None:
+    """docs/reasoning.md derives them; a server gives no log-probabilities, and a perplexity is one call more."""
+    for table, row in LARGE:
+        if row.model != "crp_rag" or row.name not in ("glm-crp", "glm9b-crp", "glm-full", "glm-graph"):
+            continue
+        values = {**defaults_of(row), **row.arguments}
+        scored = row.arguments["generator"] == "vllm"
+        most = (
+            values["max_nodes"] * (2 * values["samples"] + 1 + scored) + values["max_paths"] * values["max_depth"] + 1
+        )
+        assert f"({most + bool(row.arguments.get('perplexity'))} a question)" in row.needs, f"{table.name}, {row.name}"
+
+
+@pytest.mark.parametrize(("table", "row"), LARGE, ids=[f"{table.name}-{row.name}" for table, row in LARGE])
+def test_rows_of_large_models_name_their_extras(table: Table, row: Row) -> None:
+    """And vLLM leaves memory of the GPU to an encoder beside it."""
+    local, dense = row.arguments["generator"] == "vllm", row.arguments.get("retriever") == "dense"
+    extras = {"vllm": local, "dense": dense, **{name: row.model == name for name in ("raptor", "graphrag")}}
+    (named,) = re.findall(r"the extras? ([a-z, ]+?)(?:,? and a GPU|, and|;|$)", row.needs) or [""]
+    assert set(re.split(", | and ", named)) - {""} == {name for name, needed in extras.items() if needed}
+    assert (row.arguments.get("gen_gpu_memory_utilization") == 0.8) == (local and dense)
+
+
+def test_what_writes_no_rationale_has_no_command_in_the_table_of_rationales() -> None:
+    rows = {row.published["method"]: row for row in TABLES["crp_table4"].rows if row.published and not row.model}
+    assert set(rows) == {"RAPTOR", "GraphRAG", "Think-then-Act"}
+    assert all(method in " ".join(TABLES["crp_table4"].notes) for method in rows)
 
 
 def test_every_baseline_of_crp_rags_table_has_its_claim() -> None:
