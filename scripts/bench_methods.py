@@ -13,7 +13,7 @@ server that was busy, from the seconds of the replies; it means something only i
 
 After the methods come trivial answers without a model: the best constant (for all questions, and for each type, chosen
 on the gold answers, which favours them), and the first passage of the first method that retrieves for every question:
-its title, its text, and the text of all passages (``em_contains`` favours such long answers; that is why they are
+its title (the first line), its text, and that of all (``em_contains`` favours such long answers; that is why they are
 here). A method below them has shown nothing.
 
 The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
