@@ -49,7 +49,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Literal
 
-from lm_eval_rag.harness.core.asks import has_loglikelihood, together
+from lm_eval_rag.harness.core.asks import log_probabilities, together
 from lm_eval_rag.harness.core.parameters import AtLeastOne, Depth, NonNegative, Positive, Share
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
@@ -141,8 +141,8 @@ def crp_rag(
     knowledge: dict[int, Knowledge] = dict(zip(wanted, (yield from together(gathering)), strict=True))
     notes += chain(*noted)
     if evaluation == "on":
-        judge = Judge(wording, (yield from has_loglikelihood()), threshold, temperature, step_tokens)
-        notes += [] if judge.scored else [f"{PROXY}: sufficiency asked"]
+        judge = Judge(wording, (yield from log_probabilities()), threshold, temperature, step_tokens)
+        notes += [] if judge.logs else [f"{PROXY}: sufficiency asked"]
         judged = together(judge.suffices(graph.nodes[number].text, known) for number, known in knowledge.items())
         sufficient = [number for number, is_enough in zip(knowledge, (yield from judged), strict=True) if is_enough]
         chosen = tuple(islice(graph.paths(sufficient), max_paths))

@@ -52,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, retrieve, together
+from lm_eval_rag.harness.core.asks import generate, log_probabilities, retrieve, together
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
@@ -111,9 +111,9 @@ def self_rag(
         max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
     wording = wordings("self_rag", prompt_file)
-    form = Form(wording, tokens, (yield from has_loglikelihood()), variant)
+    form = Form(wording, tokens, (yield from log_probabilities()), variant)
     _check(form, segments)
-    notes = [] if form.scored else [f"{PROXY}: labels"]
+    notes = [] if form.given else [f"{PROXY}: labels"]
     useful = W_USEFUL[variant] if w_useful is None else w_useful
     weights = {"relevant": w_relevant, "supported": w_supported, "useful": useful}
     depth, room = SIZES.get((variant, closed), (5, 100))
@@ -141,9 +141,10 @@ def self_rag(
 
 def _check(form: Form, segments: int) -> None:
     """Raise a UserError for what this model or variant cannot do."""
-    if form.tokens and not form.scored:
+    if form.tokens and form.given != "texts":
         raise UserError(
-            "tokens=True needs log-probabilities, which this generator does not give. Take generator=hf or vllm."
+            "tokens=True needs log-probabilities of any text, which this generator does not give. Take generator=hf "
+            "or vllm."
         )
     if form.whole and segments > 1:
         raise UserError(
@@ -186,7 +187,7 @@ def _continued(
     if form.whole and form.tokens:
         fluency, judged = yield from in_turn(question, draft, passage, form, segment)
     else:
-        fluency = (yield from likelihood(form, prompt, segment)) if form.scored else 0.0
+        fluency = (yield from likelihood(form, prompt, reply, segment)) if form.given else 0.0
         judged = yield from at_once(question, draft, passage, form, segment)
     score += fluency + sum(weights[step] * form.worth(step, logs) for step, logs in judged.items())
     return Draft((*draft.segments, segment), score, shown, ended=form.whole or states_answer(segment))

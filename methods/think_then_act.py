@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lm_eval_rag.harness.core.asks import generate, has_loglikelihood, retrieve
+from lm_eval_rag.harness.core.asks import generate, log_probabilities, retrieve
 from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
@@ -81,9 +81,10 @@ def think_then_act(
 
 def _confidence(question: str, understood: list[str], wording: Mapping[str, Wording], notes: list[str]) -> Plan[float]:
     """How sure the model is that it can answer from memory, in [0, 1]."""
-    if (yield from has_loglikelihood()):
+    logs = yield from log_probabilities()
+    if logs:
         prompt = wording["confidence"].prompt(question=question, questions=understood)
-        return shares((yield from label_logs(prompt, ("yes", "no"), True)))["yes"]
+        return shares((yield from label_logs(prompt, ("yes", "no"), logs)))["yes"]
     notes.append(f"{PROXY}: stated confidence")
     prompt = wording["stated"].prompt(question=question, questions=understood)
     stated = NUMBER.search((yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP)))

@@ -27,8 +27,7 @@ from typing import Literal
 
 from lm_eval_rag.harness.core.asks import (
     generate,
-    has_loglikelihood,
-    loglikelihood,
+    log_probabilities,
     retrieve,
     sample,
     together,
@@ -40,7 +39,7 @@ from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.reasoning.judgements import PROXY
+from lm_eval_rag.methods.reasoning.judgements import PROXY, log_of
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_or_line,
     consistency,
@@ -109,10 +108,10 @@ def verify_and_edit(
 
 def _likeliest(prompt: Prompt, replies: Sequence[str], notes: list[str]) -> Plan[str]:
     """The rationale of the reply with the highest mean probability; of equal ones the first."""
-    if not (yield from has_loglikelihood()):
+    if not (yield from log_probabilities()):
         notes.append(f"{PROXY}: first rationale")
         return rationale_of(replies[0])
-    logs = yield from together(loglikelihood(prompt, f" {reply.strip()}") for reply in replies)
+    logs = yield from together(log_of(prompt, reply, reply.strip()) for reply in replies)
     means = [log / count_words(reply) for log, reply in zip(logs, replies, strict=True)]
     return rationale_of(replies[means.index(max(means))])
 

@@ -29,17 +29,20 @@ import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.paths import cache_dir
-from lm_eval_rag.harness.core.asks import Loglikelihood, Retrieve
+from lm_eval_rag.harness.core.asks import Generate, Loglikelihood, Retrieve
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import bind, defaults
+from lm_eval_rag.harness.core.prompts import Prompt, Template
 from lm_eval_rag.harness.core.types import SHORT, Answer, Plan, Query
 from lm_eval_rag.harness.core.watching import watched
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.plugin.arguments import Setup, read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.report.stats import interval, paired
 from lm_eval_rag.harness.scoring import score
 from lm_eval_rag.methods.crp.node_knowledge import perplexity
 from lm_eval_rag.methods.crp_rag import REFUSED, crp_rag
+from lm_eval_rag.methods.prompts.worded import wordings
 
 TASKS = ("hotpotqa_train_100", "musique_train_100")  # training questions alone: never those that a table is of
 THRESHOLDS = (5.0, 20.0, 50.0, 100.0, 500.0)
@@ -79,8 +82,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class Nodes:
-    """What is asked about nodes in one run: CRP-RAG retrieves once for each, and only judges by log-probabilities."""
+    """What is asked about nodes in one run: CRP-RAG retrieves once for each, and only judges by log-probabilities.
 
+    With ``gen_logprobs=True`` they come with the reply about a node, else each is a call.
+    """
+
+    judging: Template
     count: int = 0
     perplexities: list[float] = field(default_factory=list)
 
@@ -93,6 +100,9 @@ class Nodes:
         self.count += isinstance(ask, Retrieve)
         if isinstance(ask, Loglikelihood):
             self.perplexities.append(perplexity(reply, ask.continuation))
+        elif isinstance(ask, Generate) and isinstance(ask.prompt, Prompt) and ask.prompt.template == self.judging:
+            given = [text for text in reply if isinstance(text, Written) and text.strip()]
+            self.perplexities += [perplexity(text.log(), text.strip()) for text in given]
 
 
 def main() -> None:
@@ -153,7 +163,7 @@ def run(
     """One pair of values. An abstention counts as token F1 of its text, which is 0 for a name."""
     method = bind(crp_rag, {**setup.parameters, "threshold": threshold, "similarity": similarity})
     engine = Engine(setup.corpora, setup.generator, journal, setup.max_prompt_tokens)
-    nodes = Nodes()
+    nodes = Nodes(wordings("crp_rag", setup.parameters.get("prompt_file"))["answer_step"].template)
     results = engine.run(
         partial(nodes.observed, method), queries, name=f"threshold {threshold:g}, similarity {similarity:g}"
     )

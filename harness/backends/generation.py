@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood
+from lm_eval_rag.harness.core.asks import Generate, HasLoglikelihood, Loglikelihood, Logs
 from lm_eval_rag.harness.core.backend import Served
 from lm_eval_rag.harness.core.journal import Call, Journal, Reply
 from lm_eval_rag.harness.core.loop import Workers
 from lm_eval_rag.harness.core.prompts import Messages, Prompt
 from lm_eval_rag.harness.core.types import Query, Step
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.generators.base import Completion, Decoding, Generator, Stream, answered_before
 from lm_eval_rag.harness.generators.batched import stream_of
 from lm_eval_rag.harness.generators.extractive import Grounded, Sources
@@ -126,12 +127,14 @@ class GenerateBackend(_Streaming):
             stop=self.decoding.stop if ask.stop is None else ask.stop,
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
             thinking=ask.thinking,
+            alternatives=ask.alternatives if getattr(self.generator, "gives_logs", False) else 0,
         )
 
     async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:
         request: list[object] = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
         request += _begun_in(prompt, self.generator)
         request += ["thinking"] if decoding.thinking else []
+        request += [{"alternatives": decoding.alternatives}] if decoding.alternatives else []
         if isinstance(prompt, Grounded):
             request += [list(prompt.sources.names), list(prompt.sources.texts)]
 
@@ -149,7 +152,7 @@ class GenerateBackend(_Streaming):
         for completion in completions:
             if not completion.text and completion.finish in NO_TEXT:
                 return CallError(NO_TEXT[completion.finish])
-        texts = tuple(completion.text for completion in completions)
+        texts = tuple(map(_text, completions))
         step = Step(
             "Generate",
             fitted.text,
@@ -174,6 +177,11 @@ def _begun_in(prompt: str, generator: Generator) -> list[object]:
     if isinstance(text, Messages) and text.begun and getattr(generator, "continues", False):
         return [{"begun": [text.user_end, text.begun_at]}]
     return []
+
+
+def _text(completion: Completion) -> str:
+    """The text, with its log-probabilities where the model gave them."""
+    return Written(completion.text, completion.tokens, completion.first) if completion.tokens else completion.text
 
 
 def _known(count: int | None, guess: int) -> int:
@@ -221,6 +229,7 @@ class HasLoglikelihoodBackend:
     batch: int = 4096
 
     def serve(self, asked: Sequence[tuple[Query, HasLoglikelihood]]) -> list[Served | CallError]:
-        """Whether the generator gives log-probabilities: yes, unless it says no."""
-        gives = bool(getattr(self.generator, "gives_loglikelihood", True))
-        return [Served(gives, Step("HasLoglikelihood", "", "yes" if gives else "no")) for _ in asked]
+        """Of any text, unless the generator says no; then of its replies if it says so, else none."""
+        of_replies: Logs = "replies" if getattr(self.generator, "gives_logs", False) else ""
+        gives: Logs = "texts" if getattr(self.generator, "gives_loglikelihood", True) else of_replies
+        return [Served(gives, Step("HasLoglikelihood", "", gives or "none")) for _ in asked]

@@ -11,6 +11,7 @@ from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
 
 RuleOrder = Literal["confidence_support", "confidence"]
+Logs = Literal["texts", "replies", ""]  # log-probabilities of any text, of own replies, or none
 RuleControl = Literal["selected", "random", "shuffled", "permuted", "matched", "oracle"]
 
 
@@ -140,6 +141,8 @@ class Generate:
         max_tokens: Per sample; None leaves it to the task (``max_gen_toks``).
         stop: Strings that end a sample; None leaves them to the task (``until``).
         thinking: Whether what a model thinks before its answer (``<think>``) stays in the sample, as it wrote it.
+        alternatives: How many of the likeliest first tokens come with a :class:`.Written` sample, 0 to 20; other
+            samples come without.
     """
 
     prompt: Prompt | str
@@ -148,6 +151,7 @@ class Generate:
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
     thinking: bool = False
+    alternatives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,11 @@ class Loglikelihood:
 
 @dataclass(frozen=True, slots=True)
 class HasLoglikelihood:
-    """Whether the run's generator gives log-probabilities of a prompt's continuation; chat APIs do not."""
+    """Which log-probabilities the run's generator gives.
+
+    ``texts``: of any continuation of a prompt (:class:`Loglikelihood`). ``replies``: only of what it writes itself,
+    with it (:class:`.Written`); a chat API with ``gen_logprobs=True``. "": none, such as other chat APIs.
+    """
 
 
 @dataclass(frozen=True, slots=True)

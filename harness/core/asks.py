@@ -20,6 +20,7 @@ from lm_eval_rag.harness.core.ask_types import Generate as Generate
 from lm_eval_rag.harness.core.ask_types import HasGraph as HasGraph
 from lm_eval_rag.harness.core.ask_types import HasLoglikelihood as HasLoglikelihood
 from lm_eval_rag.harness.core.ask_types import Loglikelihood as Loglikelihood
+from lm_eval_rag.harness.core.ask_types import Logs as Logs
 from lm_eval_rag.harness.core.ask_types import Lookup as Lookup
 from lm_eval_rag.harness.core.ask_types import MatchRules as MatchRules
 from lm_eval_rag.harness.core.ask_types import Pages as Pages
@@ -121,7 +122,12 @@ def loglikelihood(prompt: Prompt | str, continuation: str) -> Plan[float]:
 
 def has_loglikelihood() -> Plan[bool]:
     """Ask whether ``loglikelihood`` can be served; if not, a method takes a proxy and names it in its notes."""
-    reply: bool = yield HasLoglikelihood()
+    return (yield from log_probabilities()) == "texts"
+
+
+def log_probabilities() -> Plan[Logs]:
+    """Ask which log-probabilities there are: of any text, of the model's own replies, or none ("")."""
+    reply: Logs = yield HasLoglikelihood()
     return reply
 
 

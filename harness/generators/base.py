@@ -20,12 +20,15 @@ class Decoding:
         stop: Strings that end it (they are not part of it).
         temperature: 0 is greedy: the same text in any batch. Above it, sample n of a prompt is drawn by seed and n.
         thinking: Whether what a model thinks (``<think>``) stays in the text, as it wrote it.
+        alternatives: How many of the likeliest first tokens are wanted, of a model that gives log-probabilities of its
+            replies.
     """
 
     max_tokens: int = 32
     stop: tuple[str, ...] = ("\n",)
     temperature: float = 0.0
     thinking: bool = False
+    alternatives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Completion:
         prompt_tokens: As the model counted them; None where it does not say.
         completion_tokens: Likewise, thinking included.
         seconds: What it took, without the time it waited for its turn.
+        tokens: (text, ln P) of each token from the text's first on, where the model gives log-probabilities with it.
+        first: Likewise the likeliest tokens in the place of the first.
     """
 
     text: str
@@ -47,6 +52,8 @@ class Completion:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     seconds: float = 0.0
+    tokens: tuple[tuple[str, float], ...] = ()
+    first: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> str | dict[str, Any]:
         """For the journal: the text alone where there is nothing else to say; seconds are kept beside it."""
@@ -96,7 +103,8 @@ class Generator(Protocol):
 
     Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
     ready; ``streams`` is true where each ask goes out at once; ``gives_loglikelihood`` is false where ``loglikelihood``
-    cannot be served; ``continues`` is true where a reply that a prompt begins stands in the model's turn of a chat.
+    cannot be served, ``gives_logs`` true where its completions have log-probabilities; ``continues`` is true where a
+    reply that a prompt begins stands in the model's turn of a chat.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.

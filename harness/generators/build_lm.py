@@ -14,6 +14,7 @@ from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 
 OURS = (
     "extractive",
+    "logprobs",
     "retry_wait",
     "rpm",
     "tpm",

@@ -90,6 +90,11 @@ class LMGenerator:
         backend = str(self.spec.arguments.get("tokenizer_backend", "")).lower()
         return not (self.spec.is_chat_api or (self.spec.is_api and backend == "none"))
 
+    @property
+    def gives_logs(self) -> bool:
+        """Whether its replies come with their log-probabilities (``gen_logprobs``). Builds nothing."""
+        return self.spec.logprobs
+
     @cached_property
     def is_api(self) -> bool:
         """Whether requests go over the network."""
@@ -157,6 +162,7 @@ class LMGenerator:
             first=self._first,
             ids=spec.arguments.get("tokenized_requests") is not False,
             urls=spec.urls,
+            logs=self.gives_logs,
         )
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
+from lm_eval_rag.harness.generators.reply_logs import logs_of
 
 THOUGHT_END = "</think>"
 THOUGHT_START = "<think>"
@@ -22,16 +23,17 @@ FINISHES = {  # as servers name it -> as recorded
 SHOWN = 200  # characters of a reply that a message repeats
 
 
-def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float) -> Completion:
+def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs: bool = False) -> Completion:
     """The completion in a reply to a generation request.
 
     Args:
         lm: The lm_eval model that made the request; it reads forms of reply that are not OpenAI's.
         reply: The JSON of the reply.
         decoding: Its stop strings cut the text: some servers do not know ``stop``, chat APIs take four at most.
+        logs: Whether the reply must come with its log-probabilities.
 
     Raises:
-        CallError: There is no text, and no reason for that.
+        CallError: There is no text, and no reason for that; or log-probabilities are missing.
     """
     try:
         choice = reply["choices"][0] if _is_openais(lm) or "choices" in reply else {}
@@ -46,13 +48,17 @@ def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float) -> Co
         raise CallError(f"the reply holds no text: {str(reply)[:SHOWN]}") from None
     end = getattr(lm, "think_end_token", None) or THOUGHT_END
     thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end)
+    text = storable(cut(text, decoding.stop))
+    tokens, first = logs_of(choice, text, "" if decoding.thinking else end) if logs and text.strip() else ((), ())
     return Completion(
-        storable(cut(text, decoding.stop)),
+        text,
         finish,
         storable(str(thinking) or thoughts),
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
         seconds,
+        tokens,
+        first,
     )
 
 

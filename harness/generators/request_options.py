@@ -36,4 +36,7 @@ def request_options(
             options["stop_token_ids"] = ends
     if not decoding.stop and spec.is_chat_api and not spec.name.startswith("anthropic"):
         options["stop"] = None  # servers refuse the empty list that lm_eval would send
+    if spec.logprobs:
+        options["logprobs"] = True
+        options |= {"top_logprobs": decoding.alternatives} if decoding.alternatives else {}
     return options

@@ -47,6 +47,7 @@ class Server:
         first: Of the run: what came of its first requests.
         ids: Whether log-probabilities are asked for with token ids, which are exact.
         urls: Addresses of several servers of the same model; () sends everything to the model's own.
+        logs: Whether each reply must come with its log-probabilities.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class Server:
         first: FirstRequests | None = None,
         ids: bool = True,
         urls: Sequence[str] = (),
+        logs: bool = False,
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
-        self.width = width
+        self.width, self.logs = width, logs
         self.retrying = Retrying(
             Gate(width, rpm, tpm), tries, wait, FirstRequests() if first is None else first, lambda: network.secrets(lm)
         )
@@ -85,7 +87,7 @@ class Server:
 
         async def once() -> Completion:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
-            return completion_of(self.lm, reply, decoding, seconds)
+            return completion_of(self.lm, reply, decoding, seconds, self.logs)
 
         return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
 

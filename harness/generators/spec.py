@@ -27,6 +27,7 @@ from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.generators.addresses import addresses, check_address
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.on_ray import check_ray
+from lm_eval_rag.harness.generators.own_arguments import check_own
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
 TINY = "tiny"
@@ -117,6 +118,11 @@ class ModelSpec:
         return self.arguments.get("extractive") is True
 
     @property
+    def logprobs(self) -> bool:
+        """Whether its replies come with their log-probabilities (``gen_logprobs``)."""
+        return self.arguments.get("logprobs") is True
+
+    @property
     def width(self) -> int:
         """Prompts at once: requests (``gen_num_concurrent``, 8, to each server), else the batch size."""
         if self.is_api:
@@ -168,8 +174,7 @@ class ModelSpec:
                 "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
                 "of your own give generator=local-chat-completions."
             )
-        self._check_adapter()
-        self._check_extractive()
+        check_own(self)
         check_ray(self.name, self.arguments, self.is_hf)
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
@@ -189,26 +194,6 @@ class ModelSpec:
             )
         if self.name in KEYS and not os.environ.get(KEYS[self.name]):
             raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
-
-    def _check_adapter(self) -> None:
-        path, peft = self.arguments.get("lora_local_path"), self.arguments.get("peft")
-        if path and (peft or not self.is_vllm):
-            raise UserError("gen_lora_local_path is vLLM's name of gen_peft. Give gen_peft alone, for any generator.")
-        if peft and self.is_api:
-            raise UserError(
-                f"gen_peft is not used by generator={self.name}, whose model runs elsewhere: start the server with the "
-                "adapter, and name it with gen_model."
-            )
-
-    def _check_extractive(self) -> None:
-        given = self.arguments.get("extractive", False)
-        if not isinstance(given, bool):
-            raise UserError(f"gen_extractive={given!r} is not allowed: give True or False.")
-        if given and not self.is_hf:
-            raise UserError(
-                f"gen_extractive=True is not possible with generator={self.name}, which chooses its tokens by itself. "
-                "Give generator=hf or an embedded one, or leave it out."
-            )
 
     def check_packages(self) -> None:
         """Raise a UserError that says what to install where a package is missing that the model needs."""

@@ -1,8 +1,8 @@
-"""How probable a model finds its own answer: ``--model_args perplexity=True``, one more call a question.
+"""How probable a model finds its own answer: ``--model_args perplexity=True``, at most one more call a question.
 
 The score ``perplexity`` (CRP-RAG, section 5.3 and Table 3) needs it. What is scored is the last reply that contains the
-answer, after its prompt. A generator without log-probabilities leaves the score out, and so does an answer that stands
-in no reply, such as an abstention.
+answer, after its prompt: by what came with the reply (``gen_logprobs=True``), else by a call. A generator without
+log-probabilities leaves the score out, and so does an answer that stands in no reply, such as an abstention.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from lm_eval_rag.harness.core.contract import function_of
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.core.watching import watched
+from lm_eval_rag.harness.core.written import UNTOLD, Written
 from lm_eval_rag.harness.scoring.normalise import count_words
 
-FAILED = "answer without log-probability"  # note of an answer whose call failed
+FAILED = "answer without log-probability"  # note: the call for it failed, or the server tells none of a token
 
 
 def with_likelihood(method: Callable[..., Plan[Answer]]) -> Callable[..., Plan[Answer]]:
@@ -31,9 +32,17 @@ def with_likelihood(method: Callable[..., Plan[Answer]]) -> Callable[..., Plan[A
         watch = _Watch()
         answer: Answer = yield from watched(method(query), after=watch.keep)
         found = None if answer.abstained else watch.last_with(answer.text)
-        if found is None or not (yield from has_loglikelihood()):
+        if found is None:
             return answer
-        prompt, reply = found
+        prompt, written = found
+        reply = written.strip()
+        if isinstance(written, Written):
+            log = written.log()
+            if log <= UNTOLD:
+                return replace(answer, notes=(*answer.notes, FAILED))
+            return replace(answer, likelihood=(log, count_words(reply)))
+        if not (yield from has_loglikelihood()):
+            return answer
         try:
             log = yield from loglikelihood(prompt, f" {reply}")
         except CallError:
@@ -52,8 +61,8 @@ class _Watch:
     def keep(self, ask: Any, reply: Sequence[str]) -> None:
         """Keep what was generated."""
         if isinstance(ask, Generate):
-            self.replies += [(ask.prompt, text.strip()) for text in reply]
+            self.replies += [(ask.prompt, text) for text in reply]
 
     def last_with(self, text: str) -> tuple[Prompt | str, str] | None:
         """The last reply that contains a text, with its prompt."""
-        return next((pair for pair in reversed(self.replies) if text and text in pair[1]), None)
+        return next((pair for pair in reversed(self.replies) if text and text in pair[1].strip()), None)

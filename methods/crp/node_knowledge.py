@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve
+from lm_eval_rag.harness.core.asks import Logs, generate, retrieve
 from lm_eval_rag.harness.core.types import Passage, Plan
 from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.reasoning.judgements import label_logs
+from lm_eval_rag.methods.reasoning.judgements import label_logs, log_of
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 
@@ -61,13 +61,13 @@ class Judge:
     """Judges whether a node's knowledge suffices (equations 9 and 10).
 
     Args:
-        scored: Whether the model gives log-probabilities; if not, it is asked whether the knowledge suffices.
+        logs: Which log-probabilities the model gives; without any it is asked whether the knowledge suffices.
         threshold: The perplexity per word of the model's reasoning below which it does.
         tokens: Limit of tokens of that reasoning.
     """
 
     wording: Mapping[str, Wording]
-    scored: bool
+    logs: Logs
     threshold: float
     temperature: float
     tokens: int
@@ -76,15 +76,16 @@ class Judge:
         """Whether the model can reason about a step by this knowledge; without any it cannot."""
         if not knowledge.shown:
             return False
-        if not self.scored:
+        if not self.logs:
             prompt = self.wording["suffices"].prompt(knowledge.shown, step=step)
-            return (yield from label_logs(prompt, ("yes", "no"), False))["yes"] == 0
+            return (yield from label_logs(prompt, ("yes", "no"), ""))["yes"] == 0
         prompt = self.wording["answer_step"].prompt(knowledge.shown, step=step)
         asked = generate(prompt, temperature=self.temperature, max_tokens=self.tokens, stop=STOP)
-        reply = (yield from asked).strip()
+        written = yield from asked
+        reply = written.strip()
         if not reply:
             return False
-        return perplexity((yield from loglikelihood(prompt, f" {reply}")), reply) < self.threshold
+        return perplexity((yield from log_of(prompt, written, reply)), reply) < self.threshold
 
 
 def perplexity(log: float, text: str) -> float:

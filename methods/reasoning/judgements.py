@@ -7,30 +7,58 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from lm_eval_rag.harness.core.asks import generate, loglikelihood, together
+from lm_eval_rag.harness.core.asks import Logs, generate, loglikelihood, together
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 K = TypeVar("K")
 ABSENT = -100.0  # stands for the log-probability of a label that a model did not name
+ALTERNATIVES = 20  # first tokens among which labels are looked for: the most that OpenAI's API gives
 PROXY = "no log-probabilities"  # begins the note of every proxy for them
 
 
-def label_logs(prompt: Prompt | str, labels: Sequence[str], scored: bool, space: str = " ") -> Plan[dict[str, float]]:
+def label_logs(prompt: Prompt | str, labels: Sequence[str], logs: Logs, space: str = " ") -> Plan[dict[str, float]]:
     """ln P(label) after a prompt, for each label.
 
     Args:
-        scored: Whether the generator gives log-probabilities. If not, the model writes a label, which gets 0, and the
-            others :data:`ABSENT`; where it writes none of them, all do.
-        space: What stands before a label.
+        logs: Which log-probabilities the generator gives. Of replies alone: those of the :data:`ALTERNATIVES` likeliest
+            first tokens, added up by the label that they begin. None: the model writes a label, which gets 0. A label
+            that is named in neither way gets :data:`ABSENT`.
+        space: What stands before a label, where any text has a log-probability.
     """
-    if scored:
-        logs = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
-        return dict(zip(labels, logs, strict=True))
-    reply = yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP)
+    if logs == "texts":
+        found = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
+        return dict(zip(labels, found, strict=True))
+    reply = yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP, alternatives=ALTERNATIVES)
+    if isinstance(reply, Written):
+        return begun(reply.first, labels)
     named = first_label(reply, labels)
     return {label: 0.0 if label == named else ABSENT for label in labels}
+
+
+def begun(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[str, float]:
+    """ln of the sum of P over the tokens that begin a label, with two characters of it or all.
+
+    A token that begins several labels counts for none. Case and the characters around it that are no letters or digits,
+    such as quotation marks, do not matter.
+    """
+    found: dict[str, list[float]] = {label: [] for label in labels}
+    for token, log in tokens:
+        start = re.sub(r"^[\W_]+|[\W_]+$", "", token).lower()
+        meant = [label for label in labels if start in (label.lower(), label.lower()[: max(2, len(start))])]
+        if len(meant) == 1:
+            found[meant[0]].append(log)
+    return {
+        label: min(math.log(total), 0.0) if (total := math.fsum(map(math.exp, logs))) > 0 else ABSENT
+        for label, logs in found.items()
+    }
+
+
+def log_of(prompt: Prompt | str, reply: str, part: str, space: str = " ") -> Plan[float]:
+    """ln P of ``part``, with which a reply to a prompt begins: what the model gave with the reply, or asked for now."""
+    return reply.log(part) if isinstance(reply, Written) else (yield from loglikelihood(prompt, f"{space}{part}"))
 
 
 def shares(logs: Mapping[K, float]) -> dict[K, float]:

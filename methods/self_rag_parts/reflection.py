@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lm_eval_rag.harness.core.asks import loglikelihood, together
+from lm_eval_rag.harness.core.asks import Logs, together
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Passage, Plan
 from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.reasoning.judgements import label_logs, shares
+from lm_eval_rag.methods.reasoning.judgements import label_logs, log_of, shares
 from lm_eval_rag.methods.reasoning.rationales import answer_in
 
 Variant = Literal["paper", "official", "flashrag"]
-Logs = dict[str, float]  # ln P by label
+Labels = dict[str, float]  # ln P by label
 # judgement -> its labels in words, as tokens of the checkpoints, and what each is worth
 LABELS = {
     "retrieve": (("yes", "no"), ("[Retrieval]", "[No Retrieval]"), (1.0, 0.0)),
@@ -53,13 +53,13 @@ class Form:
     Args:
         wording: The prompts in words.
         tokens: Ask with the checkpoints' tokens instead.
-        scored: Whether the model gives log-probabilities.
+        given: Which log-probabilities the model gives.
         variant: That of the method.
     """
 
     wording: Mapping[str, Wording]
     tokens: bool
-    scored: bool
+    given: Logs
     variant: Variant
 
     @property
@@ -91,16 +91,16 @@ class Form:
         forced = "[Relevant]" if step == "segment" and not self.whole else ""
         return f"{begun}[Retrieval]<paragraph>{passage.text}</paragraph>{forced}{after}"
 
-    def logs(self, step: str, prompt: Prompt | str) -> Plan[Logs]:
+    def logs(self, step: str, prompt: Prompt | str) -> Plan[Labels]:
         """ln P of each label of a judgement."""
         in_words, marks, _ = LABELS[step]
         return (
-            yield from label_logs(prompt, marks if self.tokens else in_words, self.scored, "" if self.tokens else " ")
+            yield from label_logs(prompt, marks if self.tokens else in_words, self.given, "" if self.tokens else " ")
         )
 
     def lacks(self, step: str, logs: Mapping[str, float]) -> bool:
         """Whether a judgement is missing, which the scripts score 0; relevance never is."""
-        known = self.tokens or not self.scored  # the probability of a label in words does not tell
+        known = self.tokens or self.given != "texts"  # the probability of a label in words does not tell
         return self.whole and known and step != "relevant" and sum(map(math.exp, logs.values())) < 0.5
 
     def worth(self, step: str, logs: Mapping[str, float]) -> float:
@@ -116,13 +116,13 @@ class Form:
         return answer_in(text) or text
 
 
-def likelihood(form: Form, prompt: Prompt | str, segment: str) -> Plan[float]:
-    """p(segment): the geometric mean over its words."""
-    space = "" if form.tokens else " "
-    return math.exp((yield from loglikelihood(prompt, f"{space}{segment}")) / count_words(segment))
+def likelihood(form: Form, prompt: Prompt | str, reply: str, segment: str) -> Plan[float]:
+    """p(segment), of a segment that a reply begins with: the geometric mean over its words."""
+    log = yield from log_of(prompt, reply, segment, "" if form.tokens else " ")
+    return math.exp(log / count_words(segment))
 
 
-def at_once(question: str, draft: Draft, passage: Passage | None, form: Form, segment: str) -> Plan[dict[str, Logs]]:
+def at_once(question: str, draft: Draft, passage: Passage | None, form: Form, segment: str) -> Plan[dict[str, Labels]]:
     """ln P of the labels of each judgement; in tokens after those of a good segment."""
     steps = JUDGEMENTS if passage else JUDGEMENTS[-1:]
     relevant, supported = ("[Relevant]", "[Fully supported]") if passage else ("", "")
@@ -136,16 +136,16 @@ def at_once(question: str, draft: Draft, passage: Passage | None, form: Form, se
 
 def in_turn(
     question: str, draft: Draft, passage: Passage | None, form: Form, segment: str
-) -> Plan[tuple[float, dict[str, Logs]]]:
+) -> Plan[tuple[float, dict[str, Labels]]]:
     """p(segment) and ln P of the labels, each after the likeliest ones before it, as a checkpoint writes them."""
-    judged: dict[str, Logs] = {}
+    judged: dict[str, Labels] = {}
     after, fluency = "", 0.0
     for step in JUDGEMENTS:
         logs = judged[step] = yield from form.logs(step, form.prompt(step, question, draft, passage, after=after))
         after += "" if form.lacks(step, logs) else max(logs, key=logs.__getitem__)
         if step == "relevant":
             prompt = form.prompt("segment", question, draft, passage, after=after)
-            fluency = yield from likelihood(form, prompt, segment)
+            fluency = yield from likelihood(form, prompt, segment, segment)
             after += segment
     return fluency, judged
 

@@ -170,7 +170,7 @@ def _play(
     replies: Sequence[Any] | Callable[[str, Any], Any],
     *,
     query: Query = QUERY,
-    scored: bool = True,
+    scored: bool | str = True,
     name: str | None = None,
     tables: Mapping[str, Any] | None = None,
     **parameters: Any,
@@ -179,7 +179,7 @@ def _play(
 
     Args:
         replies: One for each ask in order, all of them needed; or a function of (name, ask). A text is every sample.
-        scored: Whether the model gives log-probabilities.
+        scored: Which log-probabilities the model gives: of any text, none, or as ``log_probabilities`` says.
         name: Of the method's prompt file.
         tables: What its preparation made. None prepares a small corpus with a model that says the same each time, and
             finds the first rows of a table, whatever is retrieved with.
@@ -187,6 +187,7 @@ def _play(
     found = _usual_tables(method) if tables is None and preparation_of(method) else tables
     asks: list[tuple[str, Any]] = []
     left = None if callable(replies) else list(replies)
+    given = {True: "texts", False: ""}.get(scored, scored)
 
     def reply_to(ask: Any) -> Any:
         if isinstance(ask, Together):  # one plan after the other, in the order in which they are given
@@ -195,7 +196,7 @@ def _play(
         asks.append((_name_of(ask, name or method.__name__), ask))
         assert len(asks) < 5_000, "the method does not end"
         if isinstance(ask, HasLoglikelihood):
-            return scored
+            return given
         if isinstance(ask, Prepared):
             return ask.read(found)
         if isinstance(ask, Retrieve) and ask.among and tables is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval_rag.harness.core.asks import Generate
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.crp_rag import crp_rag
 
@@ -264,6 +265,21 @@ def test_without_log_probabilities_sufficiency_is_asked(play, world):
     assert played.answer.notes == ("no log-probabilities: sufficiency asked",)
 
 
+@pytest.mark.parametrize(("threshold", "stands"), [(4.9, False), (5.1, True)])
+def test_a_model_that_gives_log_probabilities_of_its_replies(play, world, threshold, stands):
+    """The reply itself tells its perplexity, 5 per word; nothing is asked for it."""
+    words = [(f" {word}", -math.log(5)) for word in ("In", "a", "word")]
+    reply, model = Written(" In a word\n", [*words, ("\n\n", -9.0)]), world({"root": ("Final: Look",)})
+
+    def replies(name, ask):
+        return (reply,) if name == "answer_step" else model(name, ask)
+
+    played = play(crp_rag, replies, threshold=threshold, scored="replies")
+    assert ("last_step" in played.names) == stands and played.names.count("answer_step") == 1
+    assert not any(name.startswith(("suffices", "answer_step=")) for name in played.names)
+    assert not any(note.startswith("no log-prob") for note in played.answer.notes)
+
+
 # --- ablations (Table 2)
 
 
@@ -397,14 +413,14 @@ class Prolific:
 SMALL = {"samples": 2, "max_nodes": 4, "max_depth": 2, "max_paths": 2}
 
 
-@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize("scored", [True, False, "replies"])
 @pytest.mark.parametrize("parameters", [{}, SMALL, {"samples": 5, "max_nodes": 9}], ids=str)
 def test_calls_have_the_limit_that_the_page_derives(play, documents, parameters, scored):
     values = {name: crp_rag.__wrapped__.__kwdefaults__[name] for name in SMALL} | parameters
     samples, nodes, depth, paths = values.values()
-    most = nodes * (2 * samples + 1 + scored) + paths * depth + 1
+    most = nodes * (2 * samples + 1 + (scored is True)) + paths * depth + 1
     counts = [play(crp_rag, Prolific(documents, seed), scored=scored, **parameters).calls for seed in range(20)]
     assert 0.4 * most < max(counts) <= most
     if not parameters:
         page = (Path(__file__).parents[2] / "docs" / "reasoning.md").read_text(encoding="utf-8")
-        assert re.search(rf"^\| all \| \| {most} \|$" if scored else rf"at most {most}\.", page, re.MULTILINE)
+        assert re.search(rf"^\| all \| \| {most} \|$" if scored is True else rf"at most {most}\.", page, re.MULTILINE)

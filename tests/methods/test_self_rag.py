@@ -8,6 +8,7 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import Generate, Loglikelihood
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.scoring.normalise import count_words as words
 from lm_eval_rag.methods.self_rag import self_rag
 from lm_eval_rag.methods.self_rag_parts.reflection import LABELS
@@ -172,6 +173,28 @@ def test_without_log_probabilities_the_labels_written_count(play, documents):
     assert undecided.answer.text == "A."  # 1/2 is above the threshold
     inverted = play(self_rag, ["Yes", "A."], scored=False, variant="official")
     assert "Retrieve" not in inverted.names
+
+
+def test_replies_with_log_probabilities(play, documents):
+    """Labels by the likeliest first tokens, p(segment) by its own tokens: Bo wins by relevance, Cy by probability."""
+
+    def label(*tokens):
+        return (Written("hm", [("hm", -3.0)], [(text, math.log(p)) for text, p in tokens]),)
+
+    def segment(text, log):
+        return (Written(f"{text} More.", [(text, log), (" More.", -50.0)]),)
+
+    alike = [label(("fully", 0.5)), label(("3", 0.5))]
+    worse, better = [label(("no", 0.9), ("yes", 0.1)), *alike], [label(("no", 0.1), (" Yes", 0.9)), *alike]
+    retrieve = label(("No", 0.7), ("Yes", 0.3))  # above the threshold of 0.2
+    replies = [retrieve, documents("a", "b"), segment("Al did.", -0.1), *worse, segment("Bo did.", -0.1), *better]
+    played = play(self_rag, replies, scored="replies")
+    assert played.names[1:] == ["retrieve", "Retrieve", *["segment", "relevant", "supported", "useful"] * 2]
+    assert played.answer.text == "Bo did." and played.answer.notes == ()
+    replies = [retrieve, documents("a", "c"), segment("Al did.", -5.0), *better, segment("Cy did.", -0.1), *better]
+    assert play(self_rag, replies, scored="replies").answer.text == "Cy did."
+    with pytest.raises(UserError, match="tokens=True needs log-probabilities of any text"):
+        play(self_rag, [], tokens=True, scored="replies")
 
 
 def test_the_checkpoints_tokens(play, documents):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 import time
@@ -15,10 +16,11 @@ from lm_eval_rag.harness.core.asks import generate, loglikelihood, retrieve, sam
 from lm_eval_rag.harness.core.parameters import defaults, variant
 from lm_eval_rag.harness.core.preparing import preparation_of
 from lm_eval_rag.harness.core.types import Answer, Passage, Query
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.prompts.worded import PARTS, wordings
-from lm_eval_rag.methods.reasoning.judgements import ABSENT, first_label, label_logs, shares
+from lm_eval_rag.methods.reasoning.judgements import ABSENT, begun, first_label, label_logs, shares
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_in,
     answer_or_line,
@@ -254,11 +256,28 @@ def test_label_probabilities(play):
 
         return method
 
-    assert play(plan(True), [-1.0, -2.0], name="ircot").answer.text == "{'yes': -1.0, 'no': -2.0}"
-    assert play(plan(False), ["No!"], name="ircot").answer.text == str({"yes": ABSENT, "no": 0.0})
+    assert play(plan("texts"), [-1.0, -2.0], name="ircot").answer.text == "{'yes': -1.0, 'no': -2.0}"
+    assert play(plan(""), ["No!"], name="ircot").answer.text == str({"yes": ABSENT, "no": 0.0})
     probabilities = shares({"yes": math.log(0.6), "no": math.log(0.2)})
     assert probabilities["yes"] == pytest.approx(0.75) and sum(probabilities.values()) == pytest.approx(1)
     assert shares({1: -math.inf, 2: -math.inf}) == {1: 0.5, 2: 0.5} and shares({1: ABSENT, 2: ABSENT})[1] == 0.5
+
+
+def test_labels_among_the_likeliest_first_tokens(play):
+    """Probabilities of " Yes" and "YE" add up; "Y" may begin anything, "un" no label, and "part" two."""
+
+    def method(query):
+        return Answer(str((yield from label_logs("p", ("yes", "no"), "replies"))))
+
+    first = [(" Yes", math.log(0.4)), ("YE", math.log(0.1)), ("Y", math.log(0.1)), ('"no', math.log(0.3)), ("un", -4.0)]
+    played = play(method, [(Written("Yes.", [(" Yes", math.log(0.4)), (".", -0.1)], first),)], name="ircot")
+    logs = ast.literal_eval(played.answer.text)
+    assert logs == pytest.approx({"yes": math.log(0.5), "no": math.log(0.3)})
+    assert played.asks[0][1].alternatives == 20
+    tokens = [("part", -1.0), ("...", -1.0), ("", -1.0), ("Fully", -2.0), ("3", -3.0)]
+    found = begun(tokens, ("party", "partly", "fully", "3"))
+    assert found == {"party": ABSENT, "partly": ABSENT, "fully": -2.0, "3": -3.0}
+    assert begun([("yes", 0.0), ("Yes", math.log(1e-9))], ("yes",)) == {"yes": 0.0}  # no more than 1
 
 
 # --- prompts

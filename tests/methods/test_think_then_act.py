@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.methods.think_then_act import think_then_act
 
 QUESTION = "Who wrote the book that Ada Moss read?"
@@ -54,6 +55,16 @@ def test_without_log_probabilities_the_model_states_its_confidence(play, documen
     played = play(think_then_act, ["clear", stated, *[documents("a")] * retrievals, "Bo"], scored=False)
     assert played.names[:3] == ["assess", "HasLoglikelihood", "stated"]
     assert played.answer.notes == ("no log-probabilities: stated confidence", *notes)
+
+
+@pytest.mark.parametrize(("sure", "retrievals"), [(0.6, 0), (0.4, 1)])
+def test_the_likeliest_first_tokens_tell_the_confidence(play, documents, sure, retrievals):
+    """Whatever the model writes: 0.6 of yes and no together are for yes."""
+    first = [("Well", math.log(0.5)), ("Yes", math.log(sure / 2)), (" no", math.log((1 - sure) / 2))]
+    reply = (Written("Well", [("Well", math.log(0.5))], first),)
+    played = play(think_then_act, ["clear", reply, *[documents("a")] * retrievals, "Bo"], scored="replies")
+    assert played.names[:3] == ["assess", "HasLoglikelihood", "confidence"]
+    assert played.names.count("Retrieve") == retrievals and played.answer.notes == ()
 
 
 def test_what_cannot_be_read_leaves_the_question_as_it_is(play):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.methods.verify_and_edit import verify_and_edit
 
 QUESTION = "Who wrote the book that Ada Moss read?"
@@ -85,6 +86,14 @@ def test_without_log_probabilities_the_first_rationale_is_edited(play):
     played = play(verify_and_edit, [FIVE, *EDITING[:3], "Cy"], variant="official", scored=False)
     assert "Moor" in played.prompts("verify")[0]
     assert played.answer.notes == ("no log-probabilities: first rationale",)
+
+
+def test_replies_with_log_probabilities_tell_the_likeliest_rationale(play):
+    """As with log-probabilities that are asked for, but without a call."""
+    likely = tuple(Written(text, [(text, -20.0 if "Moor" in text else -2.0)]) for text in FIVE)
+    played = play(verify_and_edit, [likely, *EDITING[:3], "Cy"], variant="official", scored="replies")
+    assert "Moor" not in played.prompts("verify")[0] and played.answer.notes == ()
+    assert played.names == ["rationale", "HasLoglikelihood", "verify", "Retrieve", "edit", "answer"]
 
 
 @pytest.mark.parametrize(("samples", "count", "edited"), [(1, 1, False), (4, 2, False), (4, 1, True), (7, 3, True)])

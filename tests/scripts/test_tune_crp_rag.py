@@ -14,6 +14,7 @@ from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Passage, Query
 from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.generators.base import Completion
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.methods import crp_rag as crp_module
 from lm_eval_rag.methods.crp_rag import crp_rag
@@ -95,9 +96,22 @@ class Graded(Reader):
         return [-grade * float(len(text.split())) for grade, (_, text) in zip(grades, pairs, strict=True)]
 
 
-def test_perplexities_of_nodes_and_what_each_threshold_refuses(tune: Any, tmp_path: Path) -> None:
+class GradedReplies(Graded):
+    """The same behind a chat API that gives log-probabilities with its replies, and of no other text."""
+
+    fingerprint, gives_loglikelihood, gives_logs = "graded replies", False, True
+
+    def generate(self, prompts: Any, decoding: Any, samples: Any) -> list[Any]:
+        texts = super().generate(prompts, decoding, samples)
+        logs = super().loglikelihood(list(zip(prompts, texts, strict=True)))
+        tokens = [((text, log),) if text else () for text, log in zip(texts, logs, strict=True)]
+        return [Completion(text, tokens=given) for text, given in zip(texts, tokens, strict=True)]
+
+
+@pytest.mark.parametrize("model", [Graded, GradedReplies])
+def test_perplexities_of_nodes_and_what_each_threshold_refuses(tune: Any, tmp_path: Path, model: Any) -> None:
     setup = read_arguments("crp_rag", crp_rag, {"k": 1, "samples": 4})
-    object.__setattr__(setup, "generator", Graded())
+    object.__setattr__(setup, "generator", model())
     object.__setattr__(setup.corpora, "given", Corpus.of([Passage("a", "Ada Moss is a red writer of one blank step.")]))
     journal = Journal(tmp_path / "j.sqlite", "tune")
     queries = [Query("q", "Who is Ada?", answer_form="short")]

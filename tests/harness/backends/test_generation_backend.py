@@ -206,6 +206,33 @@ def test_the_journal_tells_requests_apart(tmp_path, other):
     assert len(generator.made) == 2
 
 
+class Likely(Words):
+    """Gives each word of a reply ln P = -1, and the likeliest first tokens."""
+
+    gives_logs = True
+
+    def generate(self, prompts, decoding, samples):
+        found = []
+        for text in super().generate(prompts, decoding, samples):
+            tokens = tuple((f" {word}", -1.0) for word in text.split())
+            first = tuple((f"t{i}", -float(i)) for i in range(decoding.alternatives))
+            found.append(Completion(text, tokens=tokens, first=first))
+        return found
+
+
+def test_replies_keep_their_log_probabilities_in_the_journal(tmp_path):
+    path, model = tmp_path / "j.sqlite", Likely()
+    for _ in range(2):
+        (reply,) = serve([Generate("p q", n=2, temperature=1.0, alternatives=2)], model, Journal(path))
+        assert reply.value == ("0 p q", "1 p q") and [text.log() for text in reply.value] == [-3.0, -3.0]
+        assert reply.value[0].log("0 p") == -2.0 and reply.value[1].first == (("t0", 0.0), ("t1", -1.0))
+    assert len(model.made) == 2 and reply.step.journalled
+    serve([Generate("p q", n=2, temperature=1.0)], model, Journal(path))  # without alternatives it is another request
+    assert len(model.made) == 4
+    (plain, _) = serve([Generate("p"), Generate("p", alternatives=9)], words := Words())
+    assert type(plain.value[0]) is str and len(words.made) == 1  # who gives none is not asked for them
+
+
 BEGUN = (  # one text, in the forms in which a chat template is asked to go on
     "one two three",
     Messages("", "one", "two three", " "),

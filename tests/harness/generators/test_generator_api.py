@@ -132,6 +132,27 @@ def test_chat_apis_tell_no_log_probabilities_and_no_tokens(server):
     assert api(server, max_length=100).room(5) == 94  # lm_eval keeps one
 
 
+def test_a_chat_api_is_asked_for_the_log_probabilities_of_its_replies(server):
+    def reply(body):
+        token = {"token": "Bo", "logprob": -0.5, "top_logprobs": [{"token": "Al", "logprob": -1.5}]}
+        given = {"logprobs": {"content": [token]}} if body.get("logprobs") else {}
+        return {"choices": [{"message": {"content": "Bo"}, **given}]}
+
+    server.reply = reply
+    (found,) = api(server, logprobs=True).complete(["p"], Decoding(alternatives=20), [0])
+    assert (found.text, found.tokens, found.first) == ("Bo", (("Bo", -0.5),), (("Al", -1.5),))
+    api(server, logprobs=True).complete(["p"], Decoding(), [0])
+    api(server).complete(["p"], Decoding(alternatives=20), [0])
+    asked = [(body.get("logprobs"), body.get("top_logprobs")) for body in server.seen]
+    assert asked == [(True, 20), (True, None), (None, None)]
+
+
+def test_a_server_that_gives_no_log_probabilities_says_what_to_do(server):
+    server.reply = lambda body: chat_reply("Bo")
+    (found,) = api(server, logprobs=True).complete(["p"], Decoding(), [0])
+    assert isinstance(found, CallError) and "Leave out gen_logprobs=True" in str(found)
+
+
 def test_a_chat_api_counts_with_a_tokenizer_that_it_is_given(server, little_llama, direct):
     generator = api(server, tokenizer_backend="huggingface", tokenizer=str(little_llama))
     assert generator.count_tokens("Time Time who praised Rules") == len(

@@ -59,6 +59,23 @@ def test_counts_of_threads_and_tries_are_checked(name, value):
         ModelSpec(CHAT, {name: value}).check()
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        (CHAT, "yes", r"gen_logprobs='yes' is not allowed: give True or False"),
+        (CHAT, 5, r"gen_logprobs=5 is not allowed"),
+        ("hf", True, r"not for generator=hf, which gives those of any text without it. Leave it out"),
+        ("local-completions", True, r"not for generator=local-completions, which gives those of any text"),
+        ("anthropic-chat", True, r"not for generator=anthropic-chat, whose API has none"),
+    ],
+)
+def test_log_probabilities_of_replies_are_for_chat_apis(name, given, message):
+    with pytest.raises(UserError, match=message):
+        ModelSpec(name, {"logprobs": given}).check()
+    for fine in (True, False):
+        ModelSpec(CHAT, {"model": "any", "base_url": "http://x/v1/chat/completions", "logprobs": fine}).check()
+
+
 @pytest.mark.parametrize("name", ["hf", CHAT])
 def test_what_cannot_be_built_says_so(name, tmp_path):
     given = (

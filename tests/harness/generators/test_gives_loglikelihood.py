@@ -1,10 +1,10 @@
-"""Whether a generator gives log-probabilities, which methods ask before they need them; nothing is built for it."""
+"""Which log-probabilities a generator gives, which methods ask before they need them; nothing is built for it."""
 
 from __future__ import annotations
 
 import pytest
 
-from lm_eval_rag.harness.core.asks import has_loglikelihood
+from lm_eval_rag.harness.core.asks import has_loglikelihood, log_probabilities
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -14,20 +14,23 @@ URL = {"base_url": "http://127.0.0.1:9/v1/completions", "model": "m"}
 
 
 def method(query: Query) -> Plan[Answer]:
-    """Answers whether there are log-probabilities."""
-    return Answer(str((yield from has_loglikelihood())))
+    """Answers which log-probabilities there are, and whether of any text."""
+    logs = yield from log_probabilities()
+    return Answer(f"{logs or 'none'} {(yield from has_loglikelihood())}")
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "gives"),
     [
-        ("hf", {"pretrained": "nowhere"}, True),
-        ("local-completions", URL, True),
-        ("local-completions", {**URL, "tokenizer_backend": "None"}, False),
-        ("local-chat-completions", URL, False),
-        ("openai-chat-completions", {"model": "m"}, False),
+        ("hf", {"pretrained": "nowhere"}, "texts True"),
+        ("local-completions", URL, "texts True"),
+        ("local-completions", {**URL, "tokenizer_backend": "None"}, "none False"),
+        ("local-chat-completions", URL, "none False"),
+        ("local-chat-completions", {**URL, "logprobs": True}, "replies False"),
+        ("local-chat-completions", {**URL, "logprobs": False}, "none False"),
+        ("openai-chat-completions", {"model": "m"}, "none False"),
     ],
 )
-def test_by_kind(name: str, arguments: dict[str, str], gives: bool) -> None:
+def test_by_kind(name: str, arguments: dict[str, str], gives: str) -> None:
     ((answer, trace),) = run(method, ["?"], generator=LMGenerator(ModelSpec(name, arguments)))
-    assert answer.text == str(gives) and trace.count("HasLoglikelihood") == 1
+    assert answer.text == gives and trace.count("HasLoglikelihood") == 2

@@ -11,6 +11,7 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.asks import generate, sample, together
 from lm_eval_rag.harness.core.contract import name_of
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
+from lm_eval_rag.harness.generators.base import Completion
 from lm_eval_rag.harness.plugin.answer_likelihood import FAILED, with_likelihood
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import run
@@ -71,6 +72,22 @@ def test_replies_of_plans_that_run_together_count() -> None:
 @pytest.mark.parametrize(("question", "model"), [("abstain", Model()), ("who", Model(scored=False))])
 def test_without_an_answer_or_log_probabilities_there_is_none(question: str, model: Model) -> None:
     assert answered(question, model).likelihood is None and not model.pairs
+
+
+def test_what_came_with_the_reply_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Likely(Model):
+        gives_logs, log = True, -7.0
+
+        def generate(self, prompts: Sequence[str], decoding: Any, samples: Any) -> list[Any]:
+            return [
+                Completion(text, tokens=((text, self.log),)) for text in super().generate(prompts, decoding, samples)
+            ]
+
+    model = Likely(scored=False)
+    assert answered("who", model).likelihood == (-7.0, 3) and not model.pairs
+    monkeypatch.setattr(Likely, "log", -9999.0)
+    untold = answered("who", model)
+    assert (untold.text, untold.likelihood, untold.notes) == ("one", None, (FAILED,))
 
 
 def test_a_failed_call_is_noted_and_loses_no_answer() -> None:
