@@ -27,7 +27,7 @@ from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.generators.addresses import addresses, check_address
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.on_ray import check_ray
-from lm_eval_rag.harness.generators.own_arguments import check_own
+from lm_eval_rag.harness.generators.own_arguments import check_adapter, check_extractive, check_logprobs
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 
 TINY = "tiny"
@@ -174,7 +174,9 @@ class ModelSpec:
                 "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
                 "of your own give generator=local-chat-completions."
             )
-        check_own(self)
+        check_adapter(self.name, self.arguments, is_vllm=self.is_vllm, is_api=self.is_api)
+        check_extractive(self.name, self.arguments, is_hf=self.is_hf)
+        check_logprobs(self.name, self.arguments, is_chat_api=self.is_chat_api)
         check_ray(self.name, self.arguments, self.is_hf)
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
