@@ -3,6 +3,8 @@
     python scripts/tune_crp_rag.py --task hotpotqa_train_100 --questions 50 \
         --model_args generator=hf,gen_pretrained=checkpoints/smollm2,batch_size=8,chat=True
 
+A model behind a chat API needs ``gen_logprobs=True``; without log-probabilities there is no threshold to choose.
+
 Runs the method with every pair of the two values on the same first questions of a training set, and prints token F1
 with its 95 % bootstrap interval, the share of abstentions, and the calls of the model. Pairs share finished calls, in
 one journal, so that later pairs are cheap. The best pair is chosen only if it beats the default significantly (paired
