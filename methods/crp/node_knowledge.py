@@ -48,6 +48,19 @@ def gathered(
         notes.append("nothing retrieved")
     if not summary or not passages:
         return Knowledge(passages, passages)
+    return (yield from aggregated(step, passages, wording, notes, temperature=temperature, tokens=tokens))
+
+
+def aggregated(
+    step: str,
+    passages: tuple[Passage, ...],
+    wording: Mapping[str, Wording],
+    notes: list[str],
+    *,
+    temperature: float,
+    tokens: int,
+) -> Plan[Knowledge]:
+    """The model's summary of passages for a step (equation 8); the passages themselves where it writes none."""
     prompt = wording["summarise"].prompt(passages, step=step)
     reply = (yield from generate(prompt, temperature=temperature, max_tokens=tokens, stop=STOP)).strip()
     if not reply:
@@ -79,13 +92,17 @@ class Judge:
         if not self.logs:
             prompt = self.wording["suffices"].prompt(knowledge.shown, step=step)
             return (yield from label_logs(prompt, ("yes", "no"), ""))["yes"] == 0
+        return (yield from self.reasoned(step, knowledge))[1] < self.threshold
+
+    def reasoned(self, step: str, knowledge: Knowledge) -> Plan[tuple[str, float]]:
+        """The model's reasoning about a step, and its perplexity per word; infinite where it writes nothing."""
         prompt = self.wording["answer_step"].prompt(knowledge.shown, step=step)
         asked = generate(prompt, temperature=self.temperature, max_tokens=self.tokens, stop=STOP)
         written = yield from asked
         reply = written.strip()
         if not reply:
-            return False
-        return perplexity((yield from log_of(prompt, written, reply)), reply) < self.threshold
+            return "", math.inf
+        return reply, perplexity((yield from log_of(prompt, written, reply)), reply)
 
 
 def perplexity(log: float, text: str) -> float:
