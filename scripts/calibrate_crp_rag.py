@@ -8,10 +8,10 @@ has to tell apart, without the cost of whole answers (``tune_crp_rag.py``, which
 
 - ``threshold``: for each hop the model gets the best five of the question's twenty paragraphs for it, once with the
   paragraph that answers it and once without, and judges both as CRP-RAG judges a node: it summarises them, reasons
-  about the hop, and the perplexity of the reasoning decides. The threshold with the highest balanced accuracy is chosen:
-  half the sum of the share of hops with the paragraph that suffice and the share of those without that do not. It is
-  also chosen on each half of the questions and measured on the other half, where 50 % is chance. The area under the ROC
-  curve says how well any threshold could do; a second one is about whether the reasoning names the right answer.
+  about the hop, and the perplexity of the reasoning decides. The threshold with the highest balanced accuracy is
+  chosen: half the sum of the share of hops with the paragraph that suffice and the share of those without that do not.
+  It is also chosen on each half of the questions and measured on the other half, where 50 % is chance. The area under
+  the ROC curve says how well any threshold could do; a second one is about whether the reasoning names the answer.
 - ``similarity``: no two hops of one question are the same step. The share of such pairs that each value would merge is
   printed, and the lowest value that merges at most 5 % is chosen.
 
@@ -116,6 +116,8 @@ def judging(hop: Hop, given: bool, setup: Setup) -> Callable[[Query], Plan[Answe
         best = yield from rank(hop.step, hop.others, chosen["k"] - given)
         texts = [hop.gold] * given + [hop.others[place] for place, _ in best]
         passages = tuple(Passage(f"{query.id}-{place}", text) for place, text in enumerate(texts))
+        if not passages:
+            return Answer("")  # a node without passages does not suffice
         temperature = chosen["temperature"]
         known = yield from aggregated(
             hop.step, passages, wording, [], temperature=temperature, tokens=chosen["summary_tokens"]
@@ -251,6 +253,8 @@ def main() -> None:
     from lm_eval_rag.tasks.wikipedia.corpus_build import manifest
 
     try:
+        if options.questions < 2:
+            raise UserError(f"--questions {options.questions} is not allowed: give 2 or more, one for each half.")
         rows = json.loads(fetch(manifest()[FILE]).read_text(encoding="utf-8"))[: options.questions]
         asked = hops(rows)
         setup = read_arguments("crp_rag", crp_rag, key_val_to_dict(options.model_args))
