@@ -108,10 +108,11 @@ def verify_and_edit(
 
 def _likeliest(prompt: Prompt, replies: Sequence[str], notes: list[str]) -> Plan[str]:
     """The rationale of the reply with the highest mean probability; of equal ones the first."""
-    if not (yield from log_probabilities()):
+    given = yield from log_probabilities()
+    if not given:
         notes.append(f"{PROXY}: first rationale")
         return rationale_of(replies[0])
-    logs = yield from together(log_of(prompt, reply, reply.strip()) for reply in replies)
+    logs = yield from together(log_of(prompt, reply, reply.strip(), given) for reply in replies)
     means = [log / count_words(reply) for log, reply in zip(logs, replies, strict=True)]
     return rationale_of(replies[means.index(max(means))])
 

@@ -13,11 +13,8 @@ class Written(str):
 
     Args:
         text: The reply, without what the model thought and without its stop string.
-        tokens: (text, natural-log probability) of each token, from the reply's first to its last, or some after it.
-        first: Likewise the likeliest tokens in the place of its first one: as many as the ask's ``alternatives``.
-
-    Raises:
-        ValueError: The tokens do not spell the text; blank characters are not compared.
+        tokens: (text, natural-log probability) of each token that spells it; blank characters do not count.
+        first: Likewise the likeliest tokens in the place of its first word, as many as the ask's ``alternatives``.
     """
 
     tokens: tuple[tuple[str, float], ...]
@@ -27,9 +24,16 @@ class Written(str):
         made = super().__new__(cls, text)
         made.tokens = tuple((token, float(log)) for token, log in tokens)
         made.first = tuple((token, float(log)) for token, log in first)
-        if not _dense("".join(token for token, _ in made.tokens)).startswith(_dense(text)):
-            raise ValueError(f"the tokens do not spell the reply {text[:80]!r}")
         return made
+
+    def __getnewargs__(self) -> tuple[str, Tokens, Tokens]:  # type: ignore[override]
+        """For copies and pickles."""
+        return str(self), self.tokens, self.first
+
+    @property
+    def told(self) -> bool:
+        """Whether the probability of each of its tokens is known."""
+        return all(log > UNTOLD for _, log in self.tokens)
 
     def log(self, part: str | None = None) -> float:
         """The natural-log probability of the reply up to the end of ``part``; 0 for a blank one.

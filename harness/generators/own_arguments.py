@@ -31,8 +31,9 @@ def check_extractive(name: str, arguments: Mapping[str, Any], *, is_hf: bool) ->
 
 def check_logprobs(name: str, arguments: Mapping[str, Any], *, is_chat_api: bool) -> None:
     """Raise a UserError for ``gen_logprobs`` with a generator that has no need of it, or cannot."""
-    if _yes_or_no(arguments, "logprobs") and (not is_chat_api or name.startswith("anthropic")):
-        why = "whose API has none" if is_chat_api else "which gives those of any text without it"
+    anthropic = any(str(one).startswith("anthropic") for one in (name, arguments.get("model")))
+    if _yes_or_no(arguments, "logprobs") and (not is_chat_api or anthropic):
+        why = "whose API has none" if is_chat_api else "which gives those of any text (a server: with gen_tokenizer=)"
         raise UserError(
             "gen_logprobs=True is for generators behind a chat API that gives log-probabilities of its replies, not "
             f"for generator={name}, {why}. Leave it out."

@@ -30,10 +30,10 @@ def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs:
         lm: The lm_eval model that made the request; it reads forms of reply that are not OpenAI's.
         reply: The JSON of the reply.
         decoding: Its stop strings cut the text: some servers do not know ``stop``, chat APIs take four at most.
-        logs: Whether the reply must come with its log-probabilities.
+        logs: Whether the log-probabilities that come with it are kept.
 
     Raises:
-        CallError: There is no text, and no reason for that; or log-probabilities are missing.
+        CallError: There is no text, and no reason for that.
     """
     try:
         choice = reply["choices"][0] if _is_openais(lm) or "choices" in reply else {}
@@ -48,8 +48,8 @@ def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs:
         raise CallError(f"the reply holds no text: {str(reply)[:SHOWN]}") from None
     end = getattr(lm, "think_end_token", None) or THOUGHT_END
     thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end)
-    text = storable(cut(text, decoding.stop))
-    tokens, first = logs_of(choice, text, "" if decoding.thinking else end) if logs and text.strip() else ((), ())
+    content, text = storable(text), storable(cut(text, decoding.stop))
+    tokens, first = logs_of(choice, content, text, decoding.stop) if logs and text.strip() else ((), ())
     return Completion(
         text,
         finish,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from lm_eval_rag.harness.common.errors import CallError
+from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
@@ -21,6 +21,7 @@ from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.fleet import Fleet
 from lm_eval_rag.harness.generators.gate import Gate
 from lm_eval_rag.harness.generators.replies import completion_of
+from lm_eval_rag.harness.generators.reply_logs import LOOKED_AT, NONE
 from lm_eval_rag.harness.generators.retrying import Retrying
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class Server:
         first: Of the run: what came of its first requests.
         ids: Whether log-probabilities are asked for with token ids, which are exact.
         urls: Addresses of several servers of the same model; () sends everything to the model's own.
-        logs: Whether each reply must come with its log-probabilities.
+        logs: Whether log-probabilities of replies are asked for.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Server:
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
         self.width, self.logs = width, logs
+        self._bare: int | None = 0  # replies without log-probabilities, until one has them
         self.retrying = Retrying(
             Gate(width, rpm, tpm), tries, wait, FirstRequests() if first is None else first, lambda: network.secrets(lm)
         )
@@ -79,7 +81,8 @@ class Server:
         """One continuation.
 
         Raises:
-            UserError: The server refuses us or cannot be reached, or too many requests failed alike.
+            UserError: The server refuses us or cannot be reached, too many requests failed alike, or log-probabilities
+                were asked for and the first replies have none.
         """
         options = self.options(decoding, sample)
         wrapped = self.wrap(prompt)
@@ -89,7 +92,19 @@ class Server:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, decoding, seconds, self.logs)
 
-        return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+        reply = await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+        if self.logs and isinstance(reply, Completion) and reply.text.strip():
+            self._look(reply)
+        return reply
+
+    def _look(self, reply: Completion) -> None:
+        """End a run whose replies all come without the log-probabilities that it asks for."""
+        if reply.tokens or self._bare is None:
+            self._bare = None
+            return
+        self._bare += 1
+        if self._bare == LOOKED_AT:
+            raise UserError(f"The first {LOOKED_AT} replies of the generator's server tell no probabilities: {NONE}")
 
     async def loglikelihood(self, prompt: str, continuation: str) -> tuple[float, float] | CallError:
         """ln P(continuation | prompt), and the seconds it took; raises as ``generate``."""

@@ -262,6 +262,8 @@ class ModelSpec:
         The addresses of several servers are no part of it: a run that was interrupted may go on with others.
         """
         arguments = {key: value for key, value in sorted(self.arguments.items()) if key not in SPEED_ONLY}
+        if not self.logprobs:
+            arguments.pop("logprobs", None)
         if len(self.urls) > 1:
             arguments["base_url"] = "several servers"
         folders = [EMBEDDED[self.name]] if self.name in EMBEDDED else []

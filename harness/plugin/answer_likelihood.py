@@ -13,12 +13,12 @@ from functools import wraps
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.core.asks import Generate, has_loglikelihood, loglikelihood
+from lm_eval_rag.harness.core.asks import Generate, log_probabilities, loglikelihood
 from lm_eval_rag.harness.core.contract import function_of
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.core.watching import watched
-from lm_eval_rag.harness.core.written import UNTOLD, Written
+from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.scoring.normalise import count_words
 
 FAILED = "answer without log-probability"  # note: the call for it failed, or the server tells none of a token
@@ -37,12 +37,12 @@ def with_likelihood(method: Callable[..., Plan[Answer]]) -> Callable[..., Plan[A
         prompt, written = found
         reply = written.strip()
         if isinstance(written, Written):
-            log = written.log()
-            if log <= UNTOLD:
+            if not written.told:
                 return replace(answer, notes=(*answer.notes, FAILED))
-            return replace(answer, likelihood=(log, count_words(reply)))
-        if not (yield from has_loglikelihood()):
-            return answer
+            return replace(answer, likelihood=(written.log(), count_words(reply)))
+        given = yield from log_probabilities()
+        if given != "texts":
+            return replace(answer, notes=(*answer.notes, FAILED)) if given else answer
         try:
             log = yield from loglikelihood(prompt, f" {reply}")
         except CallError:
@@ -60,7 +60,7 @@ class _Watch:
 
     def keep(self, ask: Any, reply: Sequence[str]) -> None:
         """Keep what was generated."""
-        if isinstance(ask, Generate):
+        if isinstance(ask, Generate) and not ask.alternatives:  # with them it is a judgement, no answer
             self.replies += [(ask.prompt, text) for text in reply]
 
     def last_with(self, text: str) -> tuple[Prompt | str, str] | None:

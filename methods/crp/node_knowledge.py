@@ -102,7 +102,7 @@ class Judge:
         reply = written.strip()
         if not reply:
             return "", math.inf
-        return reply, perplexity((yield from log_of(prompt, written, reply)), reply)
+        return reply, perplexity((yield from log_of(prompt, written, reply, self.logs)), reply)
 
 
 def perplexity(log: float, text: str) -> float:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Logs, generate, loglikelihood, together
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Plan
-from lm_eval_rag.harness.core.written import Written
+from lm_eval_rag.harness.core.written import UNTOLD, Written
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 K = TypeVar("K")
@@ -24,16 +25,16 @@ def label_logs(prompt: Prompt | str, labels: Sequence[str], logs: Logs, space: s
 
     Args:
         logs: Which log-probabilities the generator gives. Of replies alone: those of the :data:`ALTERNATIVES` likeliest
-            first tokens, added up by the label that they begin. None: the model writes a label, which gets 0. A label
-            that is named in neither way gets :data:`ABSENT`.
+            tokens in the place of the reply's first word, added up by the label that they begin. None, or no such
+            token: the label that the model writes gets 0, the others :data:`ABSENT`; where it writes none, all do.
         space: What stands before a label, where any text has a log-probability.
     """
     if logs == "texts":
-        found = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
-        return dict(zip(labels, found, strict=True))
+        given = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
+        return dict(zip(labels, given, strict=True))
     reply = yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP, alternatives=ALTERNATIVES)
-    if isinstance(reply, Written):
-        return begun(reply.first, labels)
+    if isinstance(reply, Written) and (found := begun(reply.first, labels)):
+        return found
     named = first_label(reply, labels)
     return {label: 0.0 if label == named else ABSENT for label in labels}
 
@@ -42,23 +43,35 @@ def begun(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[st
     """ln of the sum of P over the tokens that begin a label, with two characters of it or all.
 
     A token that begins several labels counts for none. Case and the characters around it that are no letters or digits,
-    such as quotation marks, do not matter.
+    such as quotation marks, do not matter. A label without a token gets the most that it can have: P of the unlikeliest
+    of the tokens, or what they all leave over. {} where no token begins a label.
     """
+    tokens = [(token, log) for token, log in tokens if log > UNTOLD]
     found: dict[str, list[float]] = {label: [] for label in labels}
     for token, log in tokens:
         start = re.sub(r"^[\W_]+|[\W_]+$", "", token).lower()
         meant = [label for label in labels if start in (label.lower(), label.lower()[: max(2, len(start))])]
         if len(meant) == 1:
             found[meant[0]].append(log)
-    return {
-        label: min(math.log(total), 0.0) if (total := math.fsum(map(math.exp, logs))) > 0 else ABSENT
-        for label, logs in found.items()
-    }
+    if not any(found.values()):
+        return {}
+    left = 1 - math.fsum(math.exp(log) for _, log in tokens)
+    most = min([math.log(left) if left > 0 else ABSENT, *(log for _, log in tokens)])
+    totals = {label: math.fsum(map(math.exp, logs)) for label, logs in found.items()}
+    return {label: min(math.log(total), 0.0) if total > 0 else max(most, ABSENT) for label, total in totals.items()}
 
 
-def log_of(prompt: Prompt | str, reply: str, part: str, space: str = " ") -> Plan[float]:
-    """ln P of ``part``, with which a reply to a prompt begins: what the model gave with the reply, or asked for now."""
-    return reply.log(part) if isinstance(reply, Written) else (yield from loglikelihood(prompt, f"{space}{part}"))
+def log_of(prompt: Prompt | str, reply: str, part: str, logs: Logs, space: str = " ") -> Plan[float]:
+    """ln P of ``part``, with which a reply to a prompt begins: asked for, or what the model gave with the reply.
+
+    Raises:
+        CallError: It gives those of replies, but this one came without.
+    """
+    if logs == "texts":
+        return (yield from loglikelihood(prompt, f"{space}{part}"))
+    if not isinstance(reply, Written):
+        raise CallError("a reply came without log-probabilities, or with those of another text")
+    return reply.log(part)
 
 
 def shares(logs: Mapping[K, float]) -> dict[K, float]:

@@ -118,7 +118,7 @@ class Form:
 
 def likelihood(form: Form, prompt: Prompt | str, reply: str, segment: str) -> Plan[float]:
     """p(segment), of a segment that a reply begins with: the geometric mean over its words."""
-    log = yield from log_of(prompt, reply, segment, "" if form.tokens else " ")
+    log = yield from log_of(prompt, reply, segment, form.given, "" if form.tokens else " ")
     return math.exp(log / count_words(segment))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.asks import generate as generate
     from lm_eval_rag.harness.core.asks import has_graph as has_graph
     from lm_eval_rag.harness.core.asks import has_loglikelihood as has_loglikelihood
+    from lm_eval_rag.harness.core.asks import log_probabilities as log_probabilities
     from lm_eval_rag.harness.core.asks import loglikelihood as loglikelihood
     from lm_eval_rag.harness.core.asks import lookup as lookup
     from lm_eval_rag.harness.core.asks import match_rules as match_rules
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from lm_eval_rag.harness.core.types import Rule as Rule
     from lm_eval_rag.harness.core.types import Trace as Trace
     from lm_eval_rag.harness.core.types import WebPage as WebPage
+    from lm_eval_rag.harness.core.written import Written as Written
     from lm_eval_rag.harness.data.corpus import Corpus as Corpus
     from lm_eval_rag.harness.plugin.own_task import OwnTask as OwnTask
     from lm_eval_rag.harness.retrieval.fusion import reciprocal_rank as reciprocal_rank
@@ -59,12 +61,13 @@ _WHERE = {  # module of this package -> its names that stand here, as above
     "harness.common.errors": ("CallError", "UserError"),
     "harness.core.asks": (
         "ask_system", "calculate", "classify", "embed", "examples", "facts", "generate", "has_graph",
-        "has_loglikelihood", "loglikelihood", "lookup", "match_rules", "pages", "prepared", "rank", "recognise",
-        "retrieve", "sample", "together",
+        "has_loglikelihood", "log_probabilities", "loglikelihood", "lookup", "match_rules", "pages", "prepared",
+        "rank", "recognise", "retrieve", "sample", "together",
     ),
     "harness.core.parameters": ("Depth", "Natural", "Positive"),
     "harness.core.prompts": ("Prompt",),
     "harness.core.types": ("Answer", "Passage", "Plan", "Query", "Rule", "Trace", "WebPage"),
+    "harness.core.written": ("Written",),
     "harness.data.corpus": ("Corpus",),
     "harness.plugin.own_task": ("OwnTask",),
     "harness.retrieval.fusion": ("reciprocal_rank", "round_robin"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.asks import Generate
 from lm_eval_rag.harness.core.written import Written
 from lm_eval_rag.harness.plugin.engine import run
@@ -280,6 +281,11 @@ def test_a_model_that_gives_log_probabilities_of_its_replies(play, world, thresh
     assert not any(note.startswith("no log-prob") for note in played.answer.notes)
 
 
+def test_a_reply_that_came_without_log_probabilities_is_a_failure(play, world):
+    with pytest.raises(CallError, match="without log-probabilities"):
+        play(crp_rag, world({"root": ("Final: Look",)}), scored="replies")
+
+
 # --- ablations (Table 2)
 
 
@@ -403,7 +409,8 @@ class Prolific:
         if name.startswith("answer_step="):
             return -1.0
         if name != "step":
-            return "yes" if name == "suffices" else self.words(8)
+            text = self.words(8)
+            return "yes" if name == "suffices" else (Written(text, [(text, -1.0)]),) * ask.n
         base = self.words(7)
         return tuple(
             f"{base} {self.words(1)}" if self.rng.random() < self.alike else self.words(8) for _ in range(ask.n)

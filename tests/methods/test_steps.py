@@ -274,10 +274,15 @@ def test_labels_among_the_likeliest_first_tokens(play):
     logs = ast.literal_eval(played.answer.text)
     assert logs == pytest.approx({"yes": math.log(0.5), "no": math.log(0.3)})
     assert played.asks[0][1].alternatives == 20
-    tokens = [("part", -1.0), ("...", -1.0), ("", -1.0), ("Fully", -2.0), ("3", -3.0)]
-    found = begun(tokens, ("party", "partly", "fully", "3"))
-    assert found == {"party": ABSENT, "partly": ABSENT, "fully": -2.0, "3": -3.0}
-    assert begun([("yes", 0.0), ("Yes", math.log(1e-9))], ("yes",)) == {"yes": 0.0}  # no more than 1
+    for reply in ("Score: no", Written("Score: no", [("Score: no", -1.0)], [("Score", -0.1)])):
+        written = play(method, [(reply,)], name="ircot").answer.text  # no token begins a label, so the reply tells
+        assert written == str({"yes": ABSENT, "no": 0.0})
+    tokens = [("part", -2.0), ("...", -2.0), ("", -3.0), ("Fully", -2.0), ("3", -3.0)]
+    found = begun(tokens, ("party", "partly", "fully", "3"))  # the first two may have as much as the unlikeliest
+    assert found == {"party": -3.0, "partly": -3.0, "fully": -2.0, "3": -3.0}
+    assert begun([("yes", math.log(0.7)), ("x", math.log(0.2))], ("yes", "no"))["no"] == pytest.approx(math.log(0.1))
+    assert begun([("yes", 0.0), ("Yes", math.log(1e-9))], ("yes", "no")) == {"yes": 0.0, "no": ABSENT}
+    assert begun([("perhaps", -0.1), ("yes", -9999.0)], ("yes", "no")) == begun([], ("yes",)) == {}
 
 
 # --- prompts

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import random
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -40,7 +43,12 @@ def test_any_text_cut_into_any_tokens(seed: int) -> None:
     assert Written(text, tokens).log(text[:end]) == -sum(a < needed for a in cuts[:-1])
 
 
-@pytest.mark.parametrize("tokens", [[], [("Bo", -1.0)], [("He", -1.0), (" Bo Reed", -1.0)]])
-def test_tokens_that_do_not_spell_it_are_refused(tokens: list[tuple[str, float]]) -> None:
-    with pytest.raises(ValueError, match="do not spell the reply 'Bo Reed'"):
-        Written("Bo Reed", tokens)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda reply: pickle.loads(pickle.dumps(reply))])
+def test_a_copy_knows_it_too(copied: Callable[[Written], Written]) -> None:
+    reply = copied(Written("Bo Reed.", TOKENS, [("Bo", -1.0)]))
+    assert (reply, reply.log(), reply.first) == ("Bo Reed.", -7.5, (("Bo", -1.0),))
+
+
+def test_a_token_of_unknown_probability() -> None:
+    assert Written("a b", [("a", -5000.0), (" b", -5000.0)]).told
+    assert not Written("a b", [("a", -1.0), (" b", -9999.0)]).told

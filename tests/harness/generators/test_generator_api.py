@@ -147,10 +147,22 @@ def test_a_chat_api_is_asked_for_the_log_probabilities_of_its_replies(server):
     assert asked == [(True, 20), (True, None), (None, None)]
 
 
-def test_a_server_that_gives_no_log_probabilities_says_what_to_do(server):
+def test_a_server_that_gives_no_log_probabilities_ends_the_run(server):
     server.reply = lambda body: chat_reply("Bo")
-    (found,) = api(server, logprobs=True).complete(["p"], Decoding(), [0])
-    assert isinstance(found, CallError) and "Leave out gen_logprobs=True" in str(found)
+    prompts = [f"p{i}" for i in range(20)]
+    assert api(server, logprobs=True).generate(prompts[:7], Decoding(), [0] * 7) == ["Bo"] * 7
+    with pytest.raises(UserError, match=r"first 8 replies .* tell no probabilities.*Leave out gen_logprobs=True"):
+        api(server, logprobs=True, num_concurrent=1).generate(prompts, Decoding(), [0] * 20)
+    told = {"logprobs": {"content": [{"token": "Bo", "logprob": -1}]}}
+    server.reply = lambda body: {"choices": [chat_reply("Bo")["choices"][0] | (told if len(server.seen) == 1 else {})]}
+    server.seen.clear()
+    assert api(server, logprobs=True, num_concurrent=1).generate(prompts, Decoding(), [0] * 20) == ["Bo"] * 20
+
+
+def test_a_model_that_refuses_log_probabilities_says_what_to_do(server):
+    server.status, server.reply = 400, lambda body: {"error": {"message": "logprobs are not supported with this model"}}
+    with pytest.raises(UserError, match=r"To change: .*leave out gen_logprobs=True"):
+        api(server, logprobs=True, num_concurrent=1).generate([f"p{i}" for i in range(20)], Decoding(), [0] * 20)
 
 
 def test_a_chat_api_counts_with_a_tokenizer_that_it_is_given(server, little_llama, direct):

@@ -64,14 +64,15 @@ def test_counts_of_threads_and_tries_are_checked(name, value):
     [
         (CHAT, "yes", r"gen_logprobs='yes' is not allowed: give True or False"),
         (CHAT, 5, r"gen_logprobs=5 is not allowed"),
-        ("hf", True, r"not for generator=hf, which gives those of any text without it. Leave it out"),
+        ("litellm", True, r"not for generator=litellm, whose API has none"),
+        ("hf", True, r"not for generator=hf, which gives those of any text.*Leave it out"),
         ("local-completions", True, r"not for generator=local-completions, which gives those of any text"),
         ("anthropic-chat", True, r"not for generator=anthropic-chat, whose API has none"),
     ],
 )
 def test_log_probabilities_of_replies_are_for_chat_apis(name, given, message):
     with pytest.raises(UserError, match=message):
-        ModelSpec(name, {"logprobs": given}).check()
+        ModelSpec(name, {"logprobs": given, "model": "anthropic/any" if name == "litellm" else "any"}).check()
     for fine in (True, False):
         ModelSpec(CHAT, {"model": "any", "base_url": "http://x/v1/chat/completions", "logprobs": fine}).check()
 
@@ -96,6 +97,10 @@ def test_what_cannot_be_built_says_so(name, tmp_path):
 def test_what_changes_answers_changes_the_fingerprint(other):
     base = {"name": "hf"} if "chat" in other else {}
     assert fingerprint(**base, model="a") != fingerprint(**{**base, "model": "a", **other})
+
+
+def test_log_probabilities_that_are_not_asked_for_change_nothing():
+    assert fingerprint(model="a", logprobs=False) == fingerprint(model="a") != fingerprint(model="a", logprobs=True)
 
 
 @pytest.mark.parametrize("name", ["num_concurrent", "max_retries", "retry_wait", "timeout"])

@@ -90,6 +90,17 @@ def test_what_came_with_the_reply_is_not_asked_for(monkeypatch: pytest.MonkeyPat
     assert (untold.text, untold.likelihood, untold.notes) == ("one", None, (FAILED,))
 
 
+def test_a_judgement_by_first_tokens_is_no_reply_with_the_answer() -> None:
+    def judging(query: Query) -> Plan[Answer]:
+        yield from generate("x one")
+        yield from generate("y one", alternatives=20)
+        return Answer("one")
+
+    model = Model()
+    ((answer, _),) = run(with_likelihood(judging), ["q"], generator=model)
+    assert answer.likelihood is not None and [prompt for prompt, _ in model.pairs] == ["x one"]
+
+
 def test_a_failed_call_is_noted_and_loses_no_answer() -> None:
     answer = answered("who", Model(fails=True))
     assert (answer.text, answer.likelihood, answer.notes) == ("one", None, (FAILED,))
