@@ -23,7 +23,8 @@ ed22968, 2023-12-22) with the arguments of its README:
 - The whole generation is the answer, and is not continued. Without retrieval it is not scored.
 - A missing judgement of support or usefulness scores 0. With tokens each is asked for after the likeliest labels before
   it; it is missing where its labels have less than half of the probability, as the checkpoint would then write
-  something else. In words it is missing where the reply has no readable label.
+  something else. In words it is missing where the reply has no readable label, or with ``gen_logprobs=True`` where the
+  labels have less than half of the probability.
 - 10 passages and 100 tokens. ``closed=True`` is for its tasks ``arc_c`` and ``fever`` (PubHealth): the scores of equal
   answers are added up, with 5 passages and 50 tokens.
 
@@ -40,11 +41,12 @@ checkpoint is asked for a short answer in its instruction; 5 passages and 100 to
 Departures: the wording of the prompts is ours. The judgements are asked for by label after a segment was written, where
 a checkpoint writes them as it goes: with tokens a segment stands after ``[Relevant]``, its usefulness after ``[Fully
 supported]``, and labels of earlier segments are left out. A judgement without a readable label counts as undecided (all
-labels alike). p(segment) is the geometric mean over words, not tokens, so that it is the same unit for every model.
-Without retrieval a segment is scored by p and its usefulness. Where the model gives no log-probabilities the label that
-it writes has probability 1, and p(segment) is left out (note ``no log-probabilities: labels``). If nothing is retrieved
-the segment is written without (note ``nothing retrieved``). In words the model is told to state its answer, which then
-is the answer in place of the whole text, in all variants.
+labels alike). Where a model gives log-probabilities of its replies alone (``gen_logprobs=True``), labels are read among
+the 20 likeliest tokens in the place of the first word. p(segment) is the geometric mean over words, not tokens, so that
+it is the same unit for every model. Without retrieval a segment is scored by p and its usefulness. Where the model
+gives no log-probabilities the label that it writes has probability 1, and p(segment) is left out (note ``no
+log-probabilities: labels``). If nothing is retrieved the segment is written without (note ``nothing retrieved``). In
+words the model is told to state its answer, which then is the answer in place of the whole text, in all variants.
 """
 
 from __future__ import annotations

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
+import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from lm_eval_rag.harness.common.errors import CallError, UserError
@@ -24,6 +26,7 @@ from lm_eval_rag.harness.generators.replies import completion_of
 from lm_eval_rag.harness.generators.reply_logs import LOOKED_AT, NONE
 from lm_eval_rag.harness.generators.retrying import Retrying
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -32,6 +35,38 @@ def with_ids(lm: Any) -> Any:
     twin = copy.copy(lm)
     twin.tokenized_requests = True
     return twin
+
+
+REASONING = re.compile(r"(^|/)(o\d|gpt-5)")  # OpenAI's models that take neither a temperature nor stop strings
+PLAIN = "plain"  # a name that says nothing
+
+
+def as_named(lm: Any) -> Any:
+    """The model that makes a payload: itself, or its twin with a name that says nothing.
+
+    lm_eval takes every OpenAI model with a 5, o1, o3 or o4 in its name for one that reasons, and sends it temperature 1
+    and no stop strings: also gpt-3.5-turbo, or Qwen2.5 behind a server of one's own.
+    """
+    from lm_eval.models.openai_completions import OpenAIChatCompletion
+
+    if not isinstance(lm, OpenAIChatCompletion):
+        return lm
+    if REASONING.search(str(lm.model)):
+        _warn_of_temperature(str(lm.model))
+        return lm
+    twin = copy.copy(lm)
+    twin.model = PLAIN
+    return twin
+
+
+@cache
+def _warn_of_temperature(model: str) -> None:
+    """Say once of a model that it is asked otherwise than the method says."""
+    log.warning(
+        "%s takes neither a temperature nor stop strings: lm_eval sends it temperature 1, so that its replies differ "
+        "from run to run, and each reply is cut at the stop strings here.",
+        model,
+    )
 
 
 class Server:
@@ -127,13 +162,14 @@ class Server:
             reply = await self._workers.call(lambda: lm.model_call(messages=messages, **options))
             return reply, time.perf_counter() - began
         generate = {"gen_kwargs": copy.deepcopy(options["gen_kwargs"])} if options["generate"] else {}
-        payload = lm._create_payload(
+        payload = as_named(lm)._create_payload(
             lm.create_message(messages),
             generate=options["generate"],
             **generate,
             seed=lm._seed,
             eos=lm.eos_string,
         )
+        payload |= {"model": lm.model} if "model" in payload else {}
         if self._session is None:
             self._session = network.session(self.lm, self.width)
         if self._fleet is None:

@@ -147,6 +147,26 @@ def test_a_chat_api_is_asked_for_the_log_probabilities_of_its_replies(server):
     assert asked == [(True, 20), (True, None), (None, None)]
 
 
+@pytest.mark.parametrize(
+    ("model", "reasons"),
+    [("gpt-3.5-turbo", False), ("Qwen2.5-7B-Instruct", False), ("gpt-4.1-2025-04-14", False), ("gpt-4o-mini", False),
+     ("foo1", False), ("o3-mini", True), ("gpt-5", True), ("openai/o4-mini", True)],
+)  # fmt: skip
+def test_a_name_with_a_5_is_no_reason_to_change_the_request(server, monkeypatch, caplog, model, reasons):
+    """lm_eval sends temperature 1 and no stop strings to every model with a 5, o1, o3 or o4 in its name."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    server.reply = lambda body: chat_reply("Paris\nLondon")
+    generator = api(server, "openai-chat-completions", model=model)
+    assert generator.generate(["p"], Decoding(7, ("\n",), 0.5), [0]) == ["Paris"]
+    (body,) = server.seen
+    assert (body["model"], body["temperature"], body.get("stop")) == (
+        model,
+        1 if reasons else 0.5,
+        None if reasons else ["\n"],
+    )
+    assert (f"{model} takes neither a temperature" in caplog.text) == reasons
+
+
 def test_a_server_that_gives_no_log_probabilities_ends_the_run(server):
     server.reply = lambda body: chat_reply("Bo")
     prompts = [f"p{i}" for i in range(20)]
