@@ -20,9 +20,17 @@ from lm_eval_rag.harness.generators.extractive import Grounded, Sources
 from lm_eval_rag.harness.generators.fit import Fitted, check_version, fit
 
 NO_TEXT = {  # how a continuation without text ended -> why there is none, and what to do
-    "length": "the reply was truncated before any text; give more tokens, --gen_kwargs max_gen_toks=N",
+    "length": (
+        "the reply was truncated before any text; give more tokens: gen_thinking_tokens=4096 to a model that thinks "
+        "first, else the method's own limit (its parameters *_tokens) or --gen_kwargs max_gen_toks=N"
+    ),
     "content_filter": "the server's content filter withheld the reply",
 }
+
+STOPPED = (
+    "the model thought and gave no answer: a stop string or the token limit of the answer ended its thought. "
+    "gen_thinking_tokens=4096 gives it room, and sends no stop strings"
+)
 
 
 @dataclass(slots=True)
@@ -152,6 +160,8 @@ class GenerateBackend(_Streaming):
         for completion in completions:
             if not completion.text and completion.finish in NO_TEXT:
                 return CallError(NO_TEXT[completion.finish])
+            if completion.thinking and not completion.text.strip() and not getattr(self.generator, "thinks", False):
+                return CallError(STOPPED)
         texts = tuple(map(_text, completions))
         step = Step(
             "Generate",

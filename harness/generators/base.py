@@ -103,8 +103,8 @@ class Generator(Protocol):
 
     Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
     ready; ``streams`` is true where each ask goes out at once; ``gives_loglikelihood`` is false where ``loglikelihood``
-    cannot be served, ``gives_logs`` true where its completions have log-probabilities; ``continues`` is true where a
-    reply that a prompt begins stands in the model's turn of a chat.
+    cannot be served, ``gives_logs`` true where its completions have log-probabilities, ``thinks`` where it thinks
+    before it answers; ``continues`` is true where a reply that a prompt begins stands in the model's turn of a chat.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.

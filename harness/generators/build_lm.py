@@ -15,6 +15,7 @@ from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 OURS = (
     "extractive",
     "logprobs",
+    "thinking_tokens",
     "retry_wait",
     "rpm",
     "tpm",

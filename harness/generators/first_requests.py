@@ -12,7 +12,7 @@ LOOKED_AT = 8  # failures without any answer that end a run
 HINTS = (  # of servers of generators
     (r"no log-probabilities", "it gives none of a prompt: take generator=hf, or a server that has echo"),
     (r"log-?probs?\b", "it gives no log-probabilities of replies, or not with this model: leave out gen_logprobs=True"),
-    (r"no text", "its replies are empty: a model that thinks first needs room, --gen_kwargs max_gen_toks=2048"),
+    (r"no text", "its replies are empty: a model that thinks first needs room, gen_thinking_tokens=4096"),
     (r"max_completion_tokens", "generator=openai-chat-completions with gen_base_url= sends max_completion_tokens"),
     (r"prompt.*(string|str\b)", "it wants text, not token ids: gen_tokenized_requests=False"),
     (r"chat.?template", "its model has no chat template: generator=local-completions, and gen_base_url= its path"),

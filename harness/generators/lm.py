@@ -32,6 +32,7 @@ from lm_eval_rag.harness.generators.request_options import request_options
 from lm_eval_rag.harness.generators.server import Server, with_ids
 from lm_eval_rag.harness.generators.spec import ModelSpec
 from lm_eval_rag.harness.generators.stepped import Stepped
+from lm_eval_rag.harness.generators.thinking import THOUGHT_START, warn_of_thoughts, with_room
 from lm_eval_rag.harness.generators.turn_end import turn_end
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,9 @@ class LMGenerator:
         self.asked_chat = chat
         self.seed = seed
         self.system = system
+        self.extractive = spec.extractive  # whether a continuation is a span of the prompt's documents
+        self.gives_logs = spec.logprobs  # whether its replies come with their log-probabilities
+        self.thinks = spec.thinking_tokens > 0  # whether it thinks before it answers
         self._first = FirstRequests()
         self._forms: dict[bool | None, Form] = {}
         self._counted: dict[tuple[bool, str | None], int] = {}
@@ -80,20 +84,10 @@ class LMGenerator:
         return self.spec.is_api or self.spec.is_stepped
 
     @property
-    def extractive(self) -> bool:
-        """Whether a continuation is a span of the prompt's documents (``gen_extractive``). Builds nothing."""
-        return self.spec.extractive
-
-    @property
     def gives_loglikelihood(self) -> bool:
         """Whether it gives log-probabilities, which need raw text and a tokenizer. Builds nothing."""
         backend = str(self.spec.arguments.get("tokenizer_backend", "")).lower()
         return not (self.spec.is_chat_api or (self.spec.is_api and backend == "none"))
-
-    @property
-    def gives_logs(self) -> bool:
-        """Whether its replies come with their log-probabilities (``gen_logprobs``). Builds nothing."""
-        return self.spec.logprobs
 
     @cached_property
     def is_api(self) -> bool:
@@ -163,6 +157,7 @@ class LMGenerator:
             ids=spec.arguments.get("tokenized_requests") is not False,
             urls=spec.urls,
             logs=self.gives_logs,
+            thinks=self.thinks,
         )
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:
@@ -186,7 +181,7 @@ class LMGenerator:
         try:
             if is_plain(self.lm):
                 seeds = [self.seed + sample for sample in samples]
-                return [*complete_by_batches(self.lm, texts, decoding, seeds, sources, self._turn_ends)]
+                return [*complete_by_batches(self.lm, texts, self._roomy(decoding), seeds, sources, self._turn_ends)]
             if self.extractive:
                 raise UserError(
                     f"gen_extractive=True is for generator=hf alone; {self.spec.name} generates in its own way."
@@ -252,19 +247,25 @@ class LMGenerator:
         if self.is_api and "max_length" not in self.spec.arguments:
             return None
         length = getattr(self.lm, "max_length", None)
-        return None if length is None else int(length) - self._around - max_tokens
+        return None if length is None else int(length) - self._around - max_tokens - self.spec.thinking_tokens
 
     def wrap(self, prompt: str) -> Any:
         """The prompt as it is sent: text, or what a chat API takes."""
         if not self.chat:
             return as_text(prompt, self.system)
         templates_here = self.is_api and not self.spec.is_chat_api  # lm_eval's class does so where it sends ids
-        return as_chat(with_ids(self.lm) if templates_here else self.lm, self.spec, prompt, self.system)
+        sent = as_chat(with_ids(self.lm) if templates_here else self.lm, self.spec, prompt, self.system)
+        if isinstance(sent, str) and sent.rstrip().endswith(THOUGHT_START) and not self.thinks:
+            warn_of_thoughts(self.spec.name, self.spec.model)
+        return sent
 
     def options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
         """lm_eval's options for one request to a server or an engine."""
         seed, ends = self.seed + sample, self._turn_ends
-        return request_options(self.spec, self.lm, decoding, seed, is_api=self.is_api, turn_ends=ends)
+        return request_options(self.spec, self.lm, self._roomy(decoding), seed, is_api=self.is_api, turn_ends=ends)
+
+    def _roomy(self, decoding: Decoding) -> Decoding:
+        return with_room(decoding, self.spec.thinking_tokens, stops=not self.is_api)
 
     @property
     def _turn_ends(self) -> Sequence[int]:

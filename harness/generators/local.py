@@ -97,7 +97,7 @@ def continue_batch(
 
     quicken(lm.model)
     ids, mask = _padded(lm, prompts, decoding.max_tokens)
-    ends = _end_ids(lm, decoding.stop, turn_ends)
+    ends = _end_ids(lm, () if lm.think_end_token else decoding.stop, turn_ends)  # thoughts may hold stop strings
     start = ids.shape[1] if lm.backend == "causal" else 1  # an encoder-decoder writes after its start token
     rows = _spans(lm, prompts, decoding, sources or [None] * len(prompts))
     processors = [extracting(rows, start, ends)] if any(row is not None for row in rows) else []
@@ -105,7 +105,7 @@ def continue_batch(
         streams = [random.Random(digest([seed, prompt])) for seed, prompt in zip(seeds, prompts, strict=True)]
         processors.append(_drawing(streams, decoding.temperature))
     options: dict[str, Any] = {"logits_processor": processors} if processors else {}
-    if decoding.stop and not lm.think_end_token:  # thoughts may hold stop strings
+    if decoding.stop and not lm.think_end_token:
         options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding.stop, start)]
     casts = lm.mixed_precision_dtype
     with _own_rules(lm.model), torch.autocast(device_type=lm.device.type, dtype=casts, enabled=casts is not None):
@@ -169,10 +169,12 @@ def _read(lm: Any, row: Sequence[int], decoding: Decoding, ends: Sequence[int]) 
     """The text that a row of new token ids stands for."""
     length = next((i for i, id_ in enumerate(row) if id_ in ends), None)
     ids = list(row[:length])
-    said, think = ids, lm.think_end_token
+    said, think = ids, None if decoding.thinking else lm.think_end_token
     if isinstance(think, int) and think in ids:
         said = ids[len(ids) - ids[::-1].index(think) :]
     whole = lm.tok_decode(said)
+    if think is not None and length is None and said is ids and (isinstance(think, int) or think not in whole):
+        return Continuation("", len(ids), finished=False)  # the limit cut off what it thought
     if think is not None:
         whole = (whole.split(think)[-1] if isinstance(think, str) else whole).lstrip()
     text = cut(whole, decoding.stop)

@@ -8,9 +8,8 @@ from typing import Any
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
 from lm_eval_rag.harness.generators.reply_logs import logs_of
+from lm_eval_rag.harness.generators.thinking import THOUGHT_END, split_thinking
 
-THOUGHT_END = "</think>"
-THOUGHT_START = "<think>"
 FINISHES = {  # as servers name it -> as recorded
     "stop": "stop",
     "end_turn": "stop",
@@ -23,7 +22,9 @@ FINISHES = {  # as servers name it -> as recorded
 SHOWN = 200  # characters of a reply that a message repeats
 
 
-def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs: bool = False) -> Completion:
+def completion_of(
+    lm: Any, reply: Any, decoding: Decoding, seconds: float, logs: bool = False, thinks: bool = False
+) -> Completion:
     """The completion in a reply to a generation request.
 
     Args:
@@ -31,6 +32,7 @@ def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs:
         reply: The JSON of the reply.
         decoding: Its stop strings cut the text: some servers do not know ``stop``, chat APIs take four at most.
         logs: Whether the log-probabilities that come with it are kept.
+        thinks: Whether the model thinks before it answers.
 
     Raises:
         CallError: There is no text, and no reason for that.
@@ -47,7 +49,8 @@ def completion_of(lm: Any, reply: Any, decoding: Decoding, seconds: float, logs:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise CallError(f"the reply holds no text: {str(reply)[:SHOWN]}") from None
     end = getattr(lm, "think_end_token", None) or THOUGHT_END
-    thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end)
+    cut_off = thinks and finish == "length" and not thinking
+    thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end, cut_off)
     content, text = storable(text), storable(cut(text, decoding.stop))
     tokens, first = logs_of(choice, content, text, decoding.stop) if logs and text.strip() else ((), ())
     return Completion(
@@ -88,19 +91,6 @@ def _text(lm: Any, reply: Mapping[str, Any], choice: Mapping[str, Any]) -> str |
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     counts = [usage[name] for name in names if isinstance(usage.get(name), int)]
     return counts[0] if counts else None
-
-
-def split_thinking(text: str, end: str = THOUGHT_END) -> tuple[str, str]:
-    """What a reasoning model thought, and its answer: ("", text) where it did not think aloud.
-
-    A thought that was cut off leaves no answer.
-    """
-    thinking, ended, answer = text.rpartition(end)
-    if ended:
-        return thinking.replace(THOUGHT_START, "", 1).strip(), answer.lstrip()
-    if text.lstrip().startswith(THOUGHT_START):
-        return text.replace(THOUGHT_START, "", 1).strip(), ""
-    return "", text
 
 
 def storable(text: str) -> str:

@@ -84,6 +84,7 @@ class Server:
         ids: Whether log-probabilities are asked for with token ids, which are exact.
         urls: Addresses of several servers of the same model; () sends everything to the model's own.
         logs: Whether log-probabilities of replies are asked for.
+        thinks: Whether the model thinks before it answers.
     """
 
     def __init__(
@@ -101,9 +102,10 @@ class Server:
         ids: bool = True,
         urls: Sequence[str] = (),
         logs: bool = False,
+        thinks: bool = False,
     ) -> None:
         self.lm, self.wrap, self.options = lm, wrap, options
-        self.width, self.logs = width, logs
+        self.width, self.logs, self.thinks = width, logs, thinks
         self._bare: int | None = 0  # replies without log-probabilities, until one has them
         self.retrying = Retrying(
             Gate(width, rpm, tpm), tries, wait, FirstRequests() if first is None else first, lambda: network.secrets(lm)
@@ -125,7 +127,7 @@ class Server:
 
         async def once() -> Completion:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
-            return completion_of(self.lm, reply, decoding, seconds, self.logs)
+            return completion_of(self.lm, reply, decoding, seconds, self.logs, self.thinks)
 
         reply = await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
         if self.logs and isinstance(reply, Completion) and reply.text.strip():

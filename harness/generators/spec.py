@@ -29,6 +29,7 @@ from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_argu
 from lm_eval_rag.harness.generators.on_ray import check_ray
 from lm_eval_rag.harness.generators.own_arguments import check_adapter, check_extractive, check_logprobs
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
+from lm_eval_rag.harness.generators.thinking import THOUGHT_END
 
 TINY = "tiny"
 EMBEDDED = {  # name -> the folder of its checkpoint
@@ -123,6 +124,11 @@ class ModelSpec:
         return self.arguments.get("logprobs") is True
 
     @property
+    def thinking_tokens(self) -> int:
+        """Tokens for what the model thinks before it answers, beyond a reply's own; 0 for one that does not."""
+        return int(self.arguments.get("thinking_tokens", 0))
+
+    @property
     def width(self) -> int:
         """Prompts at once: requests (``gen_num_concurrent``, 8, to each server), else the batch size."""
         if self.is_api:
@@ -178,7 +184,7 @@ class ModelSpec:
         check_extractive(self.name, self.arguments, is_hf=self.is_hf)
         check_logprobs(self.name, self.arguments, is_chat_api=self.is_chat_api)
         check_ray(self.name, self.arguments, self.is_hf)
-        for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus"):
+        for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus", "thinking_tokens"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         self.prices  # noqa: B018 - raises
         import lm_eval.models  # noqa: F401  (the built-in models register here)
@@ -224,6 +230,8 @@ class ModelSpec:
             UserError: The adapter is none, or vLLM cannot run it.
         """
         arguments = dict(self.arguments)
+        if self.thinking_tokens and (self.is_hf or self.is_vllm):
+            arguments.setdefault("think_end_token", THOUGHT_END)
         base = self.name if self.name in EMBEDDED else None
         if self.adapter is not None:
             arguments = (vllm_arguments if self.is_vllm else hf_arguments)(self.adapter, arguments)

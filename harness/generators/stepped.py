@@ -19,7 +19,7 @@ from uuid import uuid4
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.loop import MOMENT
 from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
-from lm_eval_rag.harness.generators.replies import THOUGHT_END, split_thinking
+from lm_eval_rag.harness.generators.thinking import THOUGHT_END, split_thinking
 
 FINISHES = {"stop": "stop", "length": "length"}  # as the engine names them -> as recorded; "abort" is neither
 
@@ -79,7 +79,8 @@ class Stepped:
         output = await self._ask(ids, SamplingParams(max_tokens=max_tokens, stop=stops, **kwargs))
         written = output.outputs[0]
         whole = written.text
-        thinking, text = ("", whole) if decoding.thinking else split_thinking(whole, think or THOUGHT_END)
+        cut_off = bool(think) and written.finish_reason == "length"
+        thinking, text = ("", whole) if decoding.thinking else split_thinking(whole, think or THOUGHT_END, cut_off)
         return Completion(
             cut(text, decoding.stop),
             FINISHES.get(str(written.finish_reason), ""),

@@ -11,7 +11,10 @@ log = logging.getLogger(__name__)
 NAMED = 10  # at most so many questions are named in a warning
 FEW = 5  # questions; what is so of all of fewer says little
 CUT_SHORT = {  # count or note in a record -> what is so, and what to say of it
-    "truncated": ("Replies truncated", "They ended at the token limit; --gen_kwargs max_gen_toks=N sets it."),
+    "truncated": (
+        "Replies truncated",
+        "They ended at a token limit: that of the task (--gen_kwargs max_gen_toks=N) or of a step (*_tokens=N).",
+    ),
     "filtered": ("Replies filtered", "The server's content filter ended them."),
     "max_calls reached": ("max_calls reached", "They abstain; max_calls=N sets the limit of a question."),
     "cut_passages": ("Passages cut", "They are longer than a whole prompt may be; only their beginnings were shown."),

@@ -206,6 +206,22 @@ def test_the_journal_tells_requests_apart(tmp_path, other):
     assert len(generator.made) == 2
 
 
+@pytest.mark.parametrize(
+    ("thinks", "finish", "fails"), [(False, "stop", True), (True, "stop", False), (True, "length", True)]
+)
+def test_a_thought_without_an_answer(thinks, finish, fails):
+    """A model that is known to think may answer nothing; of another one a stop string has ended the thought."""
+
+    class Thinker(Words):
+        def generate(self, prompts, decoding, samples):
+            return [Completion(" ", finish, "Rome or") if finish == "stop" else Completion("", finish, "Rome or")]
+
+    model = Thinker()
+    model.thinks = thinks
+    (reply,) = serve([Generate("p")], model)
+    assert isinstance(reply, CallError) == fails and (not fails or "gen_thinking_tokens=4096" in str(reply))
+
+
 class Likely(Words):
     """Gives each word of a reply ln P = -1, and the likeliest first tokens."""
 

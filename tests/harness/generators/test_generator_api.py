@@ -167,6 +167,19 @@ def test_a_name_with_a_5_is_no_reason_to_change_the_request(server, monkeypatch,
     assert (f"{model} takes neither a temperature" in caplog.text) == reasons
 
 
+def test_a_model_that_thinks_gets_room_and_no_stop_strings(server):
+    server.reply = lambda body: chat_reply("<think>Rome\nor Paris?</think>\n\nParis\nIt is")
+    thinks = api(server, thinking_tokens=1000, max_length=4000)
+    (found,) = thinks.complete(["p"], Decoding(8, ("\n",)), [0])
+    assert (found.text, found.thinking) == ("Paris", "Rome\nor Paris?")
+    assert (server.seen[0]["max_tokens"], server.seen[0].get("stop")) == (1008, None)
+    thinks.complete(["p"], Decoding(8, ("</search>",), thinking=True), [0])  # where the thought is part of a protocol
+    assert (server.seen[1]["max_tokens"], server.seen[1]["stop"]) == (1008, ["</search>"])
+    assert api(server, max_length=4000).room(8) - thinks.room(8) == 1000
+    with pytest.raises(UserError, match=r"gen_thinking_tokens=0 is not allowed"):
+        api(server, thinking_tokens=0).complete(["p"], Decoding(), [0])
+
+
 def test_a_server_that_gives_no_log_probabilities_ends_the_run(server):
     server.reply = lambda body: chat_reply("Bo")
     prompts = [f"p{i}" for i in range(20)]
@@ -280,7 +293,7 @@ def test_what_an_earlier_run_was_answered_counts(server):
 
 def test_replies_without_text_end_the_run_as_well(server):
     server.reply = lambda body: {"choices": [{"message": {"content": None}}]}
-    with pytest.raises(UserError, match=r"holds no text.*--gen_kwargs max_gen_toks="):
+    with pytest.raises(UserError, match=r"holds no text.*gen_thinking_tokens=4096"):
         api(server).generate(["p"] * 40, Decoding(), [0] * 40)
 
 

@@ -48,6 +48,16 @@ def test_the_tokenizer_decides(tmp_path, made, chat, name):
     assert LMGenerator(spec, chat=True).chat is True and LMGenerator(spec, chat=False).chat is False
 
 
+@pytest.mark.parametrize("thinks", [False, True])
+def test_a_template_that_begins_a_thought_is_named(little_llama, tmp_path, caplog, thinks):
+    folder = shutil.copytree(little_llama, tmp_path / f"thinker{thinks}")
+    (folder / "chat_template.jinja").write_text(TEMPLATE + "{{ '<think>\n' }}")
+    given = {"pretrained": str(folder), **({"thinking_tokens": 9} if thinks else {})}
+    generator = LMGenerator(ModelSpec("hf", given))
+    assert [generator.wrap("who") for _ in range(2)] == ["who<think>\n"] * 2
+    assert caplog.text.count("begins a thought. Give gen_thinking_tokens=4096") == (0 if thinks else 1)
+
+
 def test_another_tokenizer_and_the_base_of_an_adapter_decide(tmp_path):
     plain = checkpoint(tmp_path / "plain")
     chatty = checkpoint(tmp_path / "chatty", file="chat_template.jinja")

@@ -135,6 +135,27 @@ def test_thoughts_are_left_out_and_stop_strings_in_them_end_nothing(little_llama
     assert found == [cut(after, (stop,))] and not after.startswith(text[:4])
 
 
+def test_a_model_that_thinks_gets_room_and_a_thought_that_is_cut_off_is_no_answer(little_llama, direct):
+    text = direct.greedy(PROMPTS[0], 30)[0]
+    end = text[9:12]
+    thinks = {"thinking_tokens": 20, "think_end_token": end}
+    (found,) = hf(little_llama, **thinks).complete(PROMPTS[:1], Decoding(10, ()), [0])
+    assert found.text == text.split(end)[-1].lstrip()  # as with 30 tokens
+    (cut_off,) = hf(little_llama, **{**thinks, "think_end_token": "never said"}).complete(
+        PROMPTS[:1], Decoding(10), [0]
+    )
+    assert (cut_off.text, cut_off.finish) == ("", "length")
+    assert hf(little_llama, thinking_tokens=5).spec.resolved["think_end_token"] == "</think>"
+
+
+def test_a_stop_string_that_is_a_token_of_its_own_ends_no_thought(little_llama, direct):
+    ids = direct.greedy(PROMPTS[4], 60)[1]
+    mark = ids.index(direct.tokenizer.convert_tokens_to_ids("<|assistant|>"))
+    generator = hf(little_llama, thinking_tokens=50, think_end_token="never said")
+    (found,) = generator.complete(PROMPTS[4:], Decoding(10, ("<|assistant|>",)), [0])
+    assert found.completion_tokens > mark
+
+
 def test_samples_follow_the_models_distribution(plain, direct):
     """4,000 first tokens at temperature 0.7 against softmax(logits / 0.7), by chi-squared."""
     torch, stats = pytest.importorskip("torch"), pytest.importorskip("scipy.stats")

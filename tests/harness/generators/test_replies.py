@@ -7,7 +7,8 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.generators.base import Completion, Decoding
 from lm_eval_rag.harness.generators.network import GENERATOR, StatusError, problem_of, retry_after
-from lm_eval_rag.harness.generators.replies import completion_of, local_completion, split_thinking
+from lm_eval_rag.harness.generators.replies import completion_of, local_completion
+from lm_eval_rag.harness.generators.thinking import split_thinking
 
 
 def reply(content, finish="stop", **message):
@@ -54,6 +55,21 @@ def test_thoughts_stay_where_they_are_asked_for():
     assert read(reply("<think>a\nb</think>"), ["\n"], thinking=True) == Completion("<think>a", "stop")
     assert local_completion(text, Decoding(thinking=True), "length", 3) == Completion(text, "length", "", None, 3)
     assert local_completion(text, Decoding()) == Completion("<search> b ", "", "a")
+
+
+def test_a_thought_that_the_template_begins_and_the_limit_ends():
+    """Nothing marks it, so that only who is known to think is not taken at its word."""
+    data = reply("Okay, Paris?", "length")
+    assert read(data) == Completion("Okay, Paris?", "length")
+    thinks = completion_of(object(), data, Decoding(stop=()), 0.0, thinks=True)
+    assert thinks == Completion("", "length", "Okay, Paris?")
+    whole = completion_of(object(), reply("Okay.</think>Par", "length"), Decoding(stop=()), 0.0, thinks=True)
+    assert whole == Completion("Par", "length", "Okay.")
+    apart = completion_of(object(), reply("Par", "length", reasoning="Hm."), Decoding(stop=()), 0.0, thinks=True)
+    assert apart == Completion("Par", "length", "Hm.")
+    without = completion_of(object(), reply("Paris"), Decoding(stop=()), 0.0, thinks=True)
+    assert without == Completion("Paris", "stop")
+    assert split_thinking("<think>") == ("<think>", "")  # a thought without a word is one, too
 
 
 def test_tokens_as_the_server_counted_them():
