@@ -22,7 +22,13 @@ from lm_eval_rag.harness.core.parameters import Depth, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line, consistency, first_sentence, lines, states_answer
+from lm_eval_rag.methods.reasoning.rationales import (
+    answer_or_first_line,
+    consistency,
+    first_sentence,
+    lines,
+    states_answer,
+)
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
 
@@ -78,4 +84,4 @@ def chain_of_knowledge(
         return abstention((), *notes, "no rationale")
     prompt = wording["answer"].prompt(question=query.text, facts=known)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
-    return final(answer_or_line(reply), round_robin(lists), notes, " ".join(known))
+    return final(answer_or_first_line(reply), round_robin(lists), notes, " ".join(known))

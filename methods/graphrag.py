@@ -47,7 +47,7 @@ from lm_eval_rag.methods.graphrag_parts.indexing import TYPES, VERSION, Variant,
 from lm_eval_rag.methods.graphrag_parts.local_search import surroundings
 from lm_eval_rag.methods.graphrag_parts.records import Index, index_of
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
 
@@ -129,7 +129,7 @@ def _local(question: str, index: Index, wording: Mapping[str, Wording], asker: A
         return abstention((), "nothing retrieved")
     around = surroundings(index, [index.entities[entity.id] for entity in found], asker.context_tokens)
     reply = yield from asker.answered(wording["local"], around.shown(), question, asker.answer_tokens)
-    return final(answer_or_line(reply), around.passages())
+    return final(answer_or_first_line(reply), around.passages())
 
 
 def _global(question: str, index: Index, wording: Mapping[str, Wording], asker: Asker) -> Plan[Answer]:
@@ -145,7 +145,7 @@ def _global(question: str, index: Index, wording: Mapping[str, Wording], asker: 
         return abstention((), *notes, "no helpful report")
     answers = [Passage(f"{place}", one.text) for place, one in enumerate(helpful)]
     reply = yield from asker.answered(wording["reduce"], answers, question, asker.answer_tokens)
-    return final(answer_or_line(reply), (), notes)
+    return final(answer_or_first_line(reply), (), notes)
 
 
 SEARCHES: dict[str, Callable[[str, Index, Mapping[str, Wording], Asker], Plan[Answer]]] = {

@@ -54,6 +54,7 @@ from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.rationales import (
+    answer_or_first_line,
     answer_or_line,
     first_sentence,
     rationale_of,
@@ -134,7 +135,8 @@ def ircot(
     if reader == "cot" and not ENDS[variant](_first_line(reply) if official else reply):
         notes.append("answer unparsed")
     rationale = rationale_of(reply if reader == "cot" else " ".join(thoughts))
-    answer = _after_last_end(_first_line(reply)) if official else answer_or_line(reply)
+    read = answer_or_line if reader == "cot" else answer_or_first_line
+    answer = _after_last_end(_first_line(reply)) if official else read(reply)
     return final(answer, passages, notes, rationale)
 
 

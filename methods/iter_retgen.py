@@ -20,7 +20,7 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line, rationale_of, states_answer
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line, answer_or_line, rationale_of, states_answer
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 
 
@@ -55,4 +55,5 @@ def iter_retgen(
         output = (yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)).strip()
     notes = [] if variant == "flashrag" or states_answer(output) else ["answer unparsed"]
     rationale = rationale_of(output) if variant == "paper" else None
-    return final(answer_or_line(output), merged(lists), notes, rationale)
+    answer = answer_or_line(output) if variant == "paper" else answer_or_first_line(output)
+    return final(answer, merged(lists), notes, rationale)

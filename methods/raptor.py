@@ -41,7 +41,7 @@ from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.raptor_parts.growing import VERSION, Variant, estimated_calls, grow_tree
 from lm_eval_rag.methods.raptor_parts.searching import SEARCHES, Limits
 from lm_eval_rag.methods.raptor_parts.tree import tree_of
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited
 
 NODES = {
@@ -99,4 +99,4 @@ def raptor(
     shown = [Passage(node.id, node.text) for node in nodes]
     prompt = wording.prompt(shown, question=query.text)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=answer_tokens, stop=STOP)
-    return final(answer_or_line(reply), tree.passages(nodes), [] if nodes else ["nothing retrieved"])
+    return final(answer_or_first_line(reply), tree.passages(nodes), [] if nodes else ["nothing retrieved"])

@@ -35,6 +35,7 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
 from lm_eval_rag.methods.reasoning.steps import abstention, final, limited, merged
 
 TAG = re.compile(r"</?\w+>")
@@ -123,9 +124,9 @@ def search_agent(
     question = _asked(query.text) if rules.one_reply else query.text
     transcript, lists, notes, replies = list[Turn](), list[tuple[Passage, ...]](), list[str](), list[str]()
 
-    def ask(end: str = "", stop: tuple[str, ...] = ()) -> Plan[str]:
+    def ask(end: str = "") -> Plan[str]:
         """The model's next turn, after as much of the transcript as it can read."""
-        decoding = {"temperature": 0.0, "max_tokens": turn_tokens, "stop": (*rules.stop, *stop)}
+        decoding = {"temperature": 0.0, "max_tokens": turn_tokens, "stop": rules.stop}
         while True:
             so_far = f"{''.join(map(str, transcript))}{end}"
             told, begun = ("", so_far) if rules.one_reply else (so_far, "")
@@ -156,9 +157,10 @@ def search_agent(
         kind, text = _call(replies[-1], rules)
     else:
         last = wording["plain_last"].prompt(question=question).render()
-        reply = yield from ask(f"\n{last}", ("\n\n",))
+        reply = yield from ask(f"\n{last}")
         kind, text = _call(reply, rules)
-        kind, text = (kind, text) if kind else ("answer", reply.strip().partition("\n")[0])
+        if kind is None:  # it goes on after "Answer:"
+            kind, text = "answer", answer_or_first_line(reply)
     text = text if kind == "answer" else ""
     passages = merged(reversed(lists))
     if not text.strip():

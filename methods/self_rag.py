@@ -59,7 +59,7 @@ from lm_eval_rag.harness.core.parameters import Depth, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, shares
-from lm_eval_rag.methods.reasoning.rationales import before_answer, first_sentence, states_answer
+from lm_eval_rag.methods.reasoning.rationales import before_answer, sentences, states_answer
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited, merged
 from lm_eval_rag.methods.self_rag_parts.reflection import (
     Draft,
@@ -120,7 +120,7 @@ def self_rag(
     weights = {"relevant": w_relevant, "supported": w_supported, "useful": useful}
     depth, room = SIZES.get((variant, closed), (5, 100))
     drafts = [Draft()]
-    for _ in range(segments):
+    for number in range(1, segments + 1):
         candidates: list[Draft] = []
         for draft in drafts:
             if draft.ended:
@@ -132,11 +132,12 @@ def self_rag(
                 passages = yield from retrieve(" ".join([query.text, *draft.segments[-1:]]), k or depth)
                 notes += [] if passages else ["nothing retrieved"]
             candidates += yield from together(
-                _continued(query.text, draft, passage, form, weights, segment_tokens or room)
+                _continued(query.text, draft, passage, form, weights, segment_tokens or room, number == segments)
                 for passage in passages or [None]
             )
         drafts = _ranked(candidates, form, closed)[:beam]
     best, text = drafts[0], drafts[0].text
+    notes += [] if form.tokens or states_answer(text) else ["answer unparsed"]
     passages = merged([best.passages, *(draft.passages for draft in drafts[1:])])
     return final(form.answer(text), passages, notes, before_answer(text))
 
@@ -162,6 +163,13 @@ def _retrieves(logs: Sequence[float], threshold: float, variant: str) -> bool:
     return shares(dict(enumerate(logs)))[0] > threshold
 
 
+def _first_segment(written: str, to_the_answer: bool) -> str:
+    """The first sentence, or all up to the one that states the answer, if one does."""
+    found = sentences(written)
+    ends = (place for place, sentence in enumerate(found, start=1) if states_answer(sentence))
+    return " ".join(found[: next(ends, 1) if to_the_answer else 1])
+
+
 def _ranked(candidates: Sequence[Draft], form: Form, closed: bool) -> list[Draft]:
     """The best first, of equal ones the first; with ``closed`` by the sum of the scores of all with the same answer."""
     keys = [form.answer(draft.text) if closed else place for place, draft in enumerate(candidates)]
@@ -173,13 +181,23 @@ def _ranked(candidates: Sequence[Draft], form: Form, closed: bool) -> list[Draft
 
 
 def _continued(
-    question: str, draft: Draft, passage: Passage | None, form: Form, weights: Mapping[str, float], max_tokens: int
+    question: str,
+    draft: Draft,
+    passage: Passage | None,
+    form: Form,
+    weights: Mapping[str, float],
+    max_tokens: int,
+    last: bool,
 ) -> Plan[Draft]:
-    """The draft with the segment that a passage leads to, scored; without a segment it ends as it is."""
+    """The draft with the segment that a passage leads to, scored; without a segment it ends as it is.
+
+    Args:
+        last: Whether no segment comes after it; then it goes on to the sentence that states the answer.
+    """
     prompt = form.prompt("segment", question, draft, passage)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=max_tokens, stop=STOP)
     written = without_tokens(reply, form.whole)
-    segment = " ".join(written.split()) if form.whole else first_sentence(written)
+    segment = " ".join(written.split()) if form.whole else _first_segment(written, last and not form.tokens)
     shown = draft.passages if passage is None else merged([draft.passages, [passage]])
     if not segment:
         return Draft(draft.segments, draft.score, shown, ended=True)

@@ -24,7 +24,7 @@ from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, first_label, label_logs, shares
-from lm_eval_rag.methods.reasoning.rationales import answer_or_line, lines
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line, lines
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited
 
 LABELS = ("clear", "incomplete", "ambiguous")
@@ -76,7 +76,7 @@ def think_then_act(
     passages = round_robin(lists)
     prompt = wording["answer"].prompt(passages[:documents], question=query.text, questions=understood)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=answer_tokens, stop=STOP)
-    return final(answer_or_line(reply), passages, notes)
+    return final(answer_or_first_line(reply), passages, notes)
 
 
 def _confidence(question: str, understood: list[str], wording: Mapping[str, Wording], notes: list[str]) -> Plan[float]:

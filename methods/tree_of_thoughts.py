@@ -20,7 +20,7 @@ from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import first_label
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_in,
-    answer_or_line,
+    answer_or_first_line,
     first_sentence,
     rationale_of,
     states_answer,
@@ -87,7 +87,7 @@ def tree_of_thoughts(
         return final(answer_in(best[0][-1]) or "", (), notes, rationale_of(" ".join(best[0])))
     prompt = wording["answer"].prompt(question=query.text, thoughts=best[0])
     reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
-    return final(answer_or_line(reply), (), [*notes, "no answer in thoughts"], " ".join(best[0]))
+    return final(answer_or_first_line(reply), (), [*notes, "no answer in thoughts"], " ".join(best[0]))
 
 
 def _ended(state: State) -> bool:

@@ -37,15 +37,15 @@ from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.harness.scoring.normalise import count_words
-from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, log_of
 from lm_eval_rag.methods.reasoning.rationales import (
-    answer_or_line,
+    answer_or_first_line,
     consistency,
     first_sentence,
     lines,
     rationale_of,
+    sentences,
     states_answer,
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
@@ -103,7 +103,7 @@ def verify_and_edit(
         return abstention((), *notes, "no rationale")
     prompt = wording["answer"].prompt(question=query.text, facts=facts)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
-    return final(answer_or_line(reply), round_robin(lists), notes, " ".join(facts))
+    return final(answer_or_first_line(reply), round_robin(lists), notes, " ".join(facts))
 
 
 def _likeliest(prompt: Prompt, replies: Sequence[str], notes: list[str]) -> Plan[str]:

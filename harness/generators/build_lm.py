@@ -8,22 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.generators.prices import PRICES
 from lm_eval_rag.harness.generators.quantization import config, quantised, split
-from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
+from lm_eval_rag.harness.generators.spec import EMBEDDED, OURS, ModelSpec
 
-OURS = (
-    "extractive",
-    "logprobs",
-    "thinking_tokens",
-    "retry_wait",
-    "rpm",
-    "tpm",
-    "ray",
-    "ray_cpus",
-    "prices",
-    *PRICES,
-)  # not arguments of lm_eval's models
 SHOWN = 400  # characters of an error of a library
 COMPLETIONS = ("local-completions", "openai-completions")  # lm_eval's classes send token ids by default
 BUILDING = (TypeError, OSError, ValueError, ImportError, RuntimeError, AssertionError, KeyError)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.errors import UserError, unknown
+
+# fields of a request that the method or the task decides
+TAKEN = (
+    "messages", "prompt", "model", "max_tokens", "max_completion_tokens", "temperature", "stop", "seed", "n", "stream",
+    "logprobs", "top_logprobs",
+)  # fmt: skip
 
 
 def check_adapter(name: str, arguments: Mapping[str, Any], *, is_vllm: bool, is_api: bool) -> None:
@@ -38,6 +46,48 @@ def check_logprobs(name: str, arguments: Mapping[str, Any], *, is_chat_api: bool
             "gen_logprobs=True is for generators behind a chat API that gives log-probabilities of its replies, not "
             f"for generator={name}, {why}. Leave it out."
         )
+
+
+def extra_body(name: str, arguments: Mapping[str, Any], *, is_api: bool) -> Mapping[str, Any]:
+    """The fields that ``gen_extra_body`` adds to every request of a generation: a dictionary, or JSON.
+
+    Raises:
+        UserError: It is neither, has a field that a request has anyway, or the generator takes no requests.
+    """
+    given = arguments.get("extra_body", {})
+    try:
+        fields = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        fields = None
+    if not isinstance(fields, Mapping):
+        raise UserError(f'gen_extra_body={given!r} is not allowed: give JSON, such as {{"repetition_penalty": 1.0}}.')
+    taken = sorted(set(fields) & set(TAKEN))
+    if taken:
+        raise UserError(
+            f"gen_extra_body sets {', '.join(taken)}, which the method or the task decides. Leave it out; limits and "
+            "temperatures are parameters of the method, or --gen_kwargs of the task."
+        )
+    if fields and not is_api:
+        raise UserError(f"gen_extra_body is for generators behind an API, not for generator={name}. Leave it out.")
+    return fields
+
+
+def check_known(name: str, arguments: Mapping[str, Any], ours: Iterable[str]) -> None:
+    """Raise a UserError for an argument that lm_eval's class of an API does not know, which it would pass over.
+
+    Args:
+        ours: Names of arguments that are not lm_eval's.
+    """
+    from lm_eval.api.registry import get_model
+
+    known = set(ours)
+    for kind in get_model(name).__mro__:
+        if "__init__" in vars(kind):
+            known |= set(inspect.signature(kind.__init__).parameters) - {"self", "args", "kwargs"}
+    for given in arguments:
+        if given not in known:
+            hint = 'Fields of a request of your own go into gen_extra_body, such as {"top_k": 20}.'
+            raise unknown("argument", f"gen_{given}", [f"gen_{one}" for one in known], hint)
 
 
 def _yes_or_no(arguments: Mapping[str, Any], name: str) -> bool:

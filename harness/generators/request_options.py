@@ -39,4 +39,4 @@ def request_options(
     if spec.logprobs:
         options["logprobs"] = True
         options |= {"top_logprobs": decoding.alternatives} if decoding.alternatives else {}
-    return options
+    return {**options, **spec.extra_body}

@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,17 @@ from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.checkpoints.locate import checkpoint
 from lm_eval_rag.harness.checkpoints.note import NOTE, Note, read_note
 from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
-from lm_eval_rag.harness.common.extras import install_line
 from lm_eval_rag.harness.generators.addresses import addresses, check_address
 from lm_eval_rag.harness.generators.lora import base_of, hf_arguments, vllm_arguments
 from lm_eval_rag.harness.generators.on_ray import check_ray
-from lm_eval_rag.harness.generators.own_arguments import check_adapter, check_extractive, check_logprobs
+from lm_eval_rag.harness.generators.own_arguments import (
+    check_adapter,
+    check_extractive,
+    check_known,
+    check_logprobs,
+    extra_body,
+)
+from lm_eval_rag.harness.generators.packages import LITELLM, check_packages
 from lm_eval_rag.harness.generators.prices import PRICES, read_prices
 from lm_eval_rag.harness.generators.thinking import THOUGHT_END
 
@@ -47,16 +52,20 @@ KEYS = {  # what needs a key, and the environment variable that holds it
     "anthropic-chat": "ANTHROPIC_API_KEY",
     "anthropic-chat-completions": "ANTHROPIC_API_KEY",
 }
-LITELLM = ("litellm", "litellm-chat", "litellm-chat-completions")
-PACKAGES = {  # what needs a package beyond the extra `hf`, the package, and what to do
-    "vllm": (
-        "vllm",
-        "It pins torch and transformers, so make an environment of its own: `{install}`; or start "
-        "`vllm serve` there and give generator=local-chat-completions,gen_base_url=... here.",
-    ),
-    **dict.fromkeys(LITELLM, ("litellm", 'Install it with `pip install "lm_eval[litellm]"`.')),
-}
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
+OURS = (  # arguments that are not lm_eval's
+    "extractive",
+    "logprobs",
+    "thinking_tokens",
+    "extra_body",
+    "retry_wait",
+    "rpm",
+    "tpm",
+    "ray",
+    "ray_cpus",
+    "prices",
+    *PRICES,
+)
 SPEED_ONLY = (
     "num_concurrent",
     "max_retries",
@@ -123,6 +132,11 @@ class ModelSpec:
         """Whether its replies come with their log-probabilities (``gen_logprobs``)."""
         return self.arguments.get("logprobs") is True
 
+    @cached_property
+    def extra_body(self) -> Mapping[str, Any]:
+        """Fields of one's own in every request of a generation (``gen_extra_body``)."""
+        return extra_body(self.name, self.arguments, is_api=self.is_api)
+
     @property
     def thinking_tokens(self) -> int:
         """Tokens for what the model thinks before it answers, beyond a reply's own; 0 for one that does not."""
@@ -186,12 +200,14 @@ class ModelSpec:
         check_ray(self.name, self.arguments, self.is_hf)
         for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus", "thinking_tokens"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
-        self.prices  # noqa: B018 - raises
+        self.prices, self.extra_body  # noqa: B018 - raise
         import lm_eval.models  # noqa: F401  (the built-in models register here)
         from lm_eval.api.registry import model_registry
 
         if self.name not in (*EMBEDDED, *model_registry.keys()):
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
+        if self.is_api and self.name not in (*LITELLM, *EMBEDDED):
+            check_known(self.name, self.arguments, OURS)
         for url in self.urls or (None,):
             check_address(self.name, url)
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
@@ -205,16 +221,7 @@ class ModelSpec:
 
     def check_packages(self) -> None:
         """Raise a UserError that says what to install where a package is missing that the model needs."""
-        package, how = PACKAGES.get(self.name, (None, ""))
-        if package is not None and find_spec(package) is None:
-            how = how.replace("{install}", install_line("vllm"))
-            raise UserError(f"generator={self.name} needs the package {package}, which is not installed. {how}")
-        if self.is_hf and None in map(find_spec, ("torch", "transformers")):
-            raise UserError(
-                f"generator={self.name} needs torch and transformers, which are not installed. Install them with "
-                f"`{install_line('hf')}`, or use a generator behind an API (generator=local-chat-completions), "
-                "or a method without generator (--model rule_vote)."
-            )
+        check_packages(self.name, is_hf=self.is_hf)
 
     @cached_property
     def adapter(self) -> Path | None:

@@ -44,6 +44,7 @@ GENERATOR = {  # of a generator; read by harness/generators
     "gen_max_retries": Shared("a whole number of 1 or more", "6", "Tries per request."),
     "gen_retry_wait": Shared("a number", "0.5", "Seconds before the second try; doubled before each further one."),
     "gen_timeout": Shared("a number", "300", "Seconds until a request counts as failed."),
+    "gen_extra_body": Shared("JSON", "", "Fields of your own in every request to a server."),
     "gen_thinking_tokens": Shared("a whole number of 1 or more", "", "Room for a model that thinks before it answers."),
     "gen_logprobs": Shared("True or False", "False", "Asks a chat API for the log-probabilities of its replies."),
     "gen_rpm": Shared("a whole number of 1 or more", "", "The most requests per minute."),

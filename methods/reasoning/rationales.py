@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lm_eval_rag.harness.scoring.normalise import normalise
-from lm_eval_rag.harness.web.sentences import plain_sentences as sentences
+from lm_eval_rag.harness.web.sentences import plain_sentences
 
 ANSWER = re.compile(
     r"\b(?:so\s+)?(?:the\s+)?(?:final\s+)?answer(?:\s+to\s+\w+\s+question)?\s*(?:is\b|:)[\s:*\"]*", re.IGNORECASE
+)
+EXPLAINS = re.compile(  # a sentence after an answer on its line that says more about it
+    r"[.!?]\s+(?=(?:It|This|That|The|He|She|They|These|There|In|As|According|Based|Note|However|Document|Explanation)\b)"
 )
 BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
 
@@ -22,10 +25,10 @@ def states_answer(text: str) -> bool:
 
 
 def answer_in(text: str) -> str | None:
-    """What stands after the last "answer is", on its line and without a full stop at its end; None without one."""
+    """What stands after the last "answer is", on its line, without what explains it; None where nothing does."""
     parts = ANSWER.split(text)
     lines = parts[-1].strip().splitlines() if len(parts) > 1 else []
-    return (lines[0].strip().rstrip('."*').strip() or None) if lines else None
+    return (EXPLAINS.split(lines[0], maxsplit=1)[0].strip().rstrip('."*').strip() or None) if lines else None
 
 
 def before_answer(text: str) -> str:
@@ -34,14 +37,28 @@ def before_answer(text: str) -> str:
 
 
 def answer_or_line(text: str) -> str:
-    """The stated answer; else the last line that is not blank; "" where there is none, or "the answer is" alone."""
+    """The stated answer; else the last line that is not blank: of a reply that reasons before it answers.
+
+    "" where there is none, or "the answer is" alone.
+    """
     return answer_in(text) or next((line for line in reversed(lines(text)) if ANSWER.sub("", line).strip(". ")), "")
+
+
+def answer_or_first_line(text: str) -> str:
+    """The stated answer; else the first line that is not blank: of a reply that should be the bare answer."""
+    return answer_in(text) or next((line for line in lines(text) if ANSWER.sub("", line).strip(". ")), "")
 
 
 def lines(text: str) -> list[str]:
     """The lines of a list that a model wrote, without bullets, numbers and blank lines."""
     bare = (BULLET.sub("", line.strip()).strip() for line in text.splitlines())
     return [line for line in bare if line]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of what a model wrote, without bullets and numbers before them."""
+    bare = (BULLET.sub("", line.strip()).strip() for line in text.splitlines())
+    return [sentence for line in bare for sentence in plain_sentences(line)]
 
 
 def first_sentence(text: str) -> str:

@@ -26,6 +26,12 @@ def test_thoughts_and_retrievals_in_turn(play, documents):
     assert (played.answer.text, played.answer.notes) == ("Bo Reed", ())
 
 
+def test_the_number_of_a_step_is_no_thought(play, documents):
+    steps = ["1. Ada Moss read Vale.\n2. Bo wrote Vale.", "2. So the answer is Bo."]
+    played = play(ircot, [documents("a"), steps[0], documents("b"), steps[1], "The answer is Bo."])
+    assert played.queries[1] == "Ada Moss read Vale." and played.answer.text == "Bo"
+
+
 @pytest.mark.parametrize(("variant", "sentences"), [("paper", 8), ("official", 10)])
 def test_the_last_sentence_is_no_query(play, documents, variant, sentences):
     """As many retrievals as sentences: the question's, and one of each sentence but the last."""

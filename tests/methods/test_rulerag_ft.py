@@ -63,9 +63,9 @@ def test_ft_takes_other_checkpoints(tmp_path):
 
 
 def test_ft_without_torch_says_which_extra(monkeypatch):
-    from lm_eval_rag.harness.generators import spec as spec_module
+    from lm_eval_rag.harness.generators import packages
 
-    monkeypatch.setattr(spec_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r'generator=tiny_rgft needs torch.*pip install -e ".*\[hf\]"'):
         read_arguments("rulerag_ft", rulerag_ft, {})
 

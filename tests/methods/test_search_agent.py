@@ -31,6 +31,19 @@ def test_plain_lines(play, documents):
     assert [passage.id for passage in played.answer.passages] == ["c", "a", "b"]  # the last search's first
 
 
+@pytest.mark.parametrize(
+    ("last", "answer"),
+    [
+        ("The results say that Al directed it.\n\nAnswer: Al", "Al"),
+        ("They say so. The answer is Al.", "Al"),
+        (" Al\n\nThat is all.", "Al"),
+    ],
+)
+def test_an_answer_in_the_last_turn_is_not_lost(play, documents, last, answer):
+    played = play(search_agent, ["Search: more", documents("a"), last], max_searches=1)
+    assert played.answer.text == answer and played.asks[-1][1].stop == PROTOCOLS["plain"].stop
+
+
 def test_search_r1s_tags(play, documents):
     played = play(
         search_agent,

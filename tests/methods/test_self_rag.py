@@ -43,7 +43,7 @@ def test_each_passage_leads_to_a_candidate_and_the_best_wins(play, documents):
     for text in ("Bad.", "Bo wrote it."):
         expected += [name.format(text) for name in one]
     assert played.names == expected and played.queries == [QUESTION]
-    assert played.answer.text == "Bo wrote it." and played.answer.notes == ()
+    assert played.answer.text == "Bo wrote it." and played.answer.notes == ("answer unparsed",)
     assert [passage.id for passage in played.answer.passages] == ["b", "a"]  # the winner's first
     assert ["Documents:\na\n" in prompt for prompt in played.prompts("segment")] == [True, False]
     assert "Documents:\nb\nQuestion: " in played.prompts("supported=no")[1]
@@ -132,9 +132,9 @@ def test_the_scripts_gate_inverts_the_decision(play, documents, p, paper, offici
 def test_without_retrieval_or_passages(play, abstains):
     never = play(self_rag, [*logs(0.1, 0.9), "Bo wrote it.", -1.0, *logs(*EVEN)])
     assert never.names[-5:] == ORDER["useful"] and "Documents" not in never.prompts("segment")[0]
-    assert (never.answer.text, never.answer.passages, never.answer.notes) == ("Bo wrote it.", (), ())
+    assert (never.answer.text, never.answer.passages, never.answer.notes) == ("Bo wrote it.", (), ("answer unparsed",))
     nothing = play(self_rag, [*logs(0.9, 0.1), (), "I don't know.", -1.0, *logs(*EVEN)])
-    assert nothing.answer.abstained and nothing.answer.notes == ("nothing retrieved",)
+    assert nothing.answer.abstained and nothing.answer.notes == ("nothing retrieved", "answer unparsed")
     assert abstains(play(self_rag, [*logs(0.9, 0.1), (), " "]).answer, "blank answer")
 
 
@@ -167,7 +167,7 @@ def test_without_log_probabilities_the_labels_written_count(play, documents):
     replies = ["Yes", documents("a", "b"), "A.", "no", "partially", "3", "B.", "yes", "Fully.", "5"]
     played = play(self_rag, replies, scored=False)
     assert played.names[1:] == ["retrieve", "Retrieve", *["segment", "relevant", "supported", "useful"] * 2]
-    assert played.answer.text == "B." and played.answer.notes == ("no log-probabilities: labels",)
+    assert played.answer.text == "B." and played.answer.notes == ("no log-probabilities: labels", "answer unparsed")
     assert "Retrieve" not in play(self_rag, ["No", "A.", "4"], scored=False).names
     undecided = play(self_rag, ["perhaps", documents("a"), "A.", "hm", "hm", "hm"], scored=False)
     assert undecided.answer.text == "A."  # 1/2 is above the threshold
@@ -190,11 +190,22 @@ def test_replies_with_log_probabilities(play, documents):
     replies = [retrieve, documents("a", "b"), segment("Al did.", -0.1), *worse, segment("Bo did.", -0.1), *better]
     played = play(self_rag, replies, scored="replies")
     assert played.names[1:] == ["retrieve", "Retrieve", *["segment", "relevant", "supported", "useful"] * 2]
-    assert played.answer.text == "Bo did." and played.answer.notes == ()
+    assert played.answer.text == "Bo did." and played.answer.notes == ("answer unparsed",)
     replies = [retrieve, documents("a", "c"), segment("Al did.", -5.0), *better, segment("Cy did.", -0.1), *better]
     assert play(self_rag, replies, scored="replies").answer.text == "Cy did."
     with pytest.raises(UserError, match="tokens=True needs log-probabilities of any text"):
         play(self_rag, [], tokens=True, scored="replies")
+
+
+def test_the_last_segment_goes_on_to_the_answer(play, documents):
+    """A model that was told one sentence often writes two; the answer is not lost with the second."""
+    reply = "Ed Wood was directed by Al. So the answer is Al. That is all."
+    alone = play(self_rag, [*logs(0.9, 0.1), documents("a"), reply, *GOOD])
+    assert alone.answer.text == "Al" and alone.answer.notes == ()
+    assert "segment=Ed Wood was directed by Al. So the answer is Al." in alone.names
+    again = [*logs(0.1, 0.9), "So the answer is Bo.", 0.0, *logs(*EVEN)]
+    first = play(self_rag, [*logs(0.9, 0.1), documents("a"), reply, *GOOD, *again], segments=2, beam=1)
+    assert "segment=Ed Wood was directed by Al." in first.names and first.answer.text == "Bo"
 
 
 def test_the_checkpoints_tokens(play, documents):

@@ -23,8 +23,10 @@ from lm_eval_rag.methods.prompts.worded import PARTS, wordings
 from lm_eval_rag.methods.reasoning.judgements import ABSENT, begun, first_label, label_logs, shares
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_in,
+    answer_or_first_line,
     answer_or_line,
     consistency,
+    first_sentence,
     lines,
     overlap,
     sentences,
@@ -170,6 +172,11 @@ def test_malformed_replies_end_in_an_answer_or_a_clear_abstention(name, reply, s
         ("the answer is.", None),
         ("The answering machine", None),
         ("The answer to this question is Bo.", "Bo"),
+        ("The answer is Paris. It is stated in document 2.", "Paris"),
+        ("Answer: Paris! The documents say so.", "Paris"),
+        ("So the answer is Sgt. Pepper.", "Sgt. Pepper"),
+        ("So the answer is St. The\u00f3.", "St. The\u00f3"),
+        ("The answer is Who Is He? It", "Who Is He"),
     ],
 )
 def test_stated_answers(text, answer):
@@ -179,6 +186,27 @@ def test_stated_answers(text, answer):
 def test_without_a_stated_answer_the_last_line_counts():
     assert answer_or_line("One.\n\nVale\n ") == "Vale" and answer_or_line(" ") == ""
     assert answer_or_line("So the answer is") == "" and answer_or_line("Vale\nFinal answer:") == "Vale"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Paris\n\nExplanation: The documents say so.", "Paris"),
+        ("\n- **Paris**\n", "**Paris**"),
+        ("Sure.\nThe answer is:\nParis", "Paris"),
+        ("The answer is", ""),
+        (" \n", ""),
+    ],
+)
+def test_of_a_reply_that_should_be_the_bare_answer_the_first_line_counts(text, answer):
+    assert answer_or_first_line(text) == answer
+
+
+def test_numbers_before_sentences_are_none():
+    text = "1. Ed Wood was directed by Tim Burton.\n2) He was born in 1958. So\n- it is."
+    assert sentences(text) == ["Ed Wood was directed by Tim Burton.", "He was born in 1958.", "So", "it is."]
+    assert first_sentence(text) == "Ed Wood was directed by Tim Burton." and first_sentence("1.\n") == ""
+    assert sentences("1958 was long. 3.5 is it.") == ["1958 was long.", "3.5 is it."]
 
 
 @pytest.mark.parametrize(

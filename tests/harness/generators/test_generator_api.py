@@ -167,6 +167,16 @@ def test_a_name_with_a_5_is_no_reason_to_change_the_request(server, monkeypatch,
     assert (f"{model} takes neither a temperature" in caplog.text) == reasons
 
 
+@pytest.mark.parametrize("name", [CHAT, "openai-chat-completions", "local-completions"])
+def test_fields_of_ones_own_are_in_every_request(server, monkeypatch, name):
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    server.reply = lambda body: {"choices": [{"index": 0, "text": "x", "message": {"content": "x"}}]}
+    given = {"tokenizer_backend": "none"} if name == "local-completions" else {}
+    body = '{"chat_template_kwargs": {"enable_thinking": false}, "top_k": 5}'
+    assert api(server, name, extra_body=body, **given).generate(["p"], Decoding(), [0]) == ["x"]
+    assert (server.seen[0]["chat_template_kwargs"], server.seen[0]["top_k"]) == ({"enable_thinking": False}, 5)
+
+
 def test_a_model_that_thinks_gets_room_and_no_stop_strings(server):
     server.reply = lambda body: chat_reply("<think>Rome\nor Paris?</think>\n\nParis\nIt is")
     thinks = api(server, thinking_tokens=1000, max_length=4000)

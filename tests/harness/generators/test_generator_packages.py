@@ -9,7 +9,8 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
-from lm_eval_rag.harness.generators.spec import PACKAGES, ModelSpec
+from lm_eval_rag.harness.generators.packages import PACKAGES
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
 LITELLM = {
     "__init__": """
@@ -73,11 +74,11 @@ def install(tmp_path_factory):
     ],
 )
 def test_a_missing_package_is_one_message(name, said, monkeypatch):
-    from lm_eval_rag.harness.generators import spec as spec_module
+    from lm_eval_rag.harness.generators import packages as packages_module
 
-    find = spec_module.find_spec
+    find = packages_module.find_spec
     absent = {package for package, _ in PACKAGES.values()}
-    monkeypatch.setattr(spec_module, "find_spec", lambda module: None if module in absent else find(module))
+    monkeypatch.setattr(packages_module, "find_spec", lambda module: None if module in absent else find(module))
     with pytest.raises(UserError, match=said) as raised:
         LMGenerator(ModelSpec(name, {"model": "any", "pretrained": "any"})).generate(["p"], Decoding(), [0])
     assert "\n" not in str(raised.value)

@@ -88,6 +88,41 @@ def test_what_cannot_be_built_says_so(name, tmp_path):
         LMGenerator(ModelSpec(name, given)).generate(["p"], Decoding(), [0])
 
 
+URL = {"model": "any", "base_url": "http://x/v1/chat/completions"}
+
+
+@pytest.mark.parametrize(
+    ("given", "near"), [("max_tokns", "gen_max_gen_toks"), ("num_concurent", "gen_num_concurrent")]
+)
+def test_an_argument_that_no_server_knows_is_refused(given, near):
+    with pytest.raises(UserError, match=rf"Unknown argument 'gen_{given}'.*{near}.*gen_extra_body"):
+        ModelSpec(CHAT, {**URL, given: 9}).check()
+
+
+@pytest.mark.parametrize("given", [{"top_k": 5}, '{"top_k": 5}'])
+def test_fields_of_a_request_of_ones_own(given):
+    spec = ModelSpec(CHAT, {**URL, "extra_body": given})
+    spec.check()
+    assert spec.extra_body == {"top_k": 5}
+    assert fingerprint(**spec.arguments) != fingerprint(**URL)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        (CHAT, "top_k=5", "give JSON, such as"),
+        (CHAT, "[5]", "give JSON, such as"),
+        (CHAT, 5, "give JSON, such as"),
+        (CHAT, {"temperature": 1}, "sets temperature, which the method or the task decides"),
+        (CHAT, '{"stop": [], "model": "b"}', "sets model, stop, which"),
+        ("hf", {"top_k": 5}, "is for generators behind an API, not for generator=hf"),
+    ],
+)
+def test_fields_that_are_not_allowed(name, given, message):
+    with pytest.raises(UserError, match=message):
+        ModelSpec(name, {"extra_body": given}).check()
+
+
 # --- fingerprints
 
 
