@@ -17,6 +17,7 @@ from lm_eval_rag.harness.core.types import Passage, Query, Rule
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.methods.prompts import BARE, template
+from lm_eval_rag.methods.reasoning.steps import STOP
 from lm_eval_rag.methods.rule_vote import NO_FACTS
 
 TOWNS = [f"Town{i} Burg" for i in range(6)]
@@ -252,6 +253,39 @@ def test_a_short_answer_is_asked_for_and_its_first_line_taken(name, queries, cor
     for with_it, without in zip(short.prompts, free.prompts, strict=True):
         instruction, rest = without.split("\n", 1)
         assert with_it == f"{instruction} {BARE}\n{rest}"
+
+
+class Reasoner(Sentences):
+    """Reasons before it answers; keeps how it was asked."""
+
+    def generate(self, prompts, decoding, draws):
+        self.prompts += prompts
+        self.asked = decoding
+        return ["Person0 was born in Vale. So the answer is Vale. It is far." for _ in prompts]
+
+
+@pytest.mark.parametrize("name", ["standard_prompting", "standard_rag"])
+def test_a_chain_of_thought_before_the_answer(name, queries, corpus):
+    """The control for methods that reason: as many retrievals, one call, but room to reason."""
+    model = Reasoner()
+    ((found, trace),) = answer(name, queries[:1], corpus, model, answer_style="cot", reasoning_tokens=99)
+    assert (found.text, found.notes, found.rationale) == ("Vale", (), "Person0 was born in Vale.")
+    assert trace.count("Generate") == 1 and trace.count("Retrieve") == (name == "standard_rag")
+    assert (model.asked.max_tokens, model.asked.stop) == (99, STOP)
+    (prompt,) = model.prompts
+    assert "Think step by step" in prompt.split("\n")[0] and ("Documents:" in prompt) == (name == "standard_rag")
+    ((unread, _),) = answer(name, queries[:1], corpus, Sentences(), answer_style="cot")
+    assert (unread.text, unread.notes) == ("because the documents say so.", ("answer unparsed",))
+    with pytest.raises(UserError, match=r"shots=2 and answer_style=cot do not go together"):
+        answer(name, queries[:1], corpus, model, answer_style="cot", shots=2)
+
+
+def test_a_chain_of_thought_cites_nothing_and_votes(queries, corpus):
+    with pytest.raises(UserError, match=r"evidence=cite and answer_style=cot do not go together"):
+        answer("standard_rag", queries[:1], corpus, Reasoner(), answer_style="cot", evidence="cite")
+    ((found, trace),) = answer("standard_rag", queries[:1], corpus, Reasoner(), answer_style="cot", samples=3)
+    (step,) = [step for step in trace.steps if step.ask == "Generate"]
+    assert (found.text, len(step.finishes)) == ("Vale", 3)
 
 
 @pytest.mark.parametrize("name", ["standard_prompting", "standard_rag"])
