@@ -17,8 +17,9 @@ its title (the first line), its text, and that of all (``em_contains`` favours s
 here). A method below them has shown nothing.
 
 The second table compares each method with the best of ``standard_rag`` among those of its settings that cost no more
-calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20. The best
-is chosen by the same questions, which favours ``standard_rag``. ``--settings 1x1 2x5`` takes some of them alone.
+calls, no more tokens, or no more passages. Settings: 1 to 20 passages; one answer, or a vote of 5, 10 or 20; and one
+answer after a chain of thought, so that reasoning alone is no advantage. The best is chosen by the same questions,
+which favours ``standard_rag``. ``--settings 1x1 2x5 5x1cot`` takes some of them alone.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ METHODS = (
     "standard_prompting", "standard_rag", "iter_retgen", "ircot", "search_agent", "think_then_act", "self_rag",
     "verify_and_edit", "chain_of_knowledge", "tree_of_thoughts", "raptor", "graphrag", "crp_rag",
 )  # fmt: skip
-SETTINGS = tuple(product((1, 2, 5, 10, 20), (1, 5, 10, 20)))  # passages, samples
+PASSAGES = (1, 2, 5, 10, 20)
+SETTINGS = (  # passages, samples, style of the answer
+    *product(PASSAGES, (1, 5, 10, 20), ("free",)),
+    *product(PASSAGES, (1,), ("cot",)),
+)
 Means = Mapping[str, float]
 
 
@@ -107,10 +112,10 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def setting(text: str) -> tuple[int, int]:
-    """(passages, samples) of such as ``2x5``."""
+def setting(text: str) -> tuple[int, int, str]:
+    """(passages, samples, style of the answer) of such as ``2x5`` or ``5x1cot``."""
     k, _, samples = text.partition("x")
-    return int(k), int(samples)
+    return int(k), int(samples.removesuffix("cot")), "cot" if samples.endswith("cot") else "free"
 
 
 def main() -> None:
@@ -124,7 +129,9 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--places", type=int, default=0, help="requests that the server answers at once")
     parser.add_argument("--metric", default="em")
-    parser.add_argument("--settings", type=setting, nargs="+", default=SETTINGS, help="passages x samples, such as 2x5")
+    parser.add_argument(
+        "--settings", type=setting, nargs="+", default=SETTINGS, help="passages x samples, such as 2x5 or 5x1cot"
+    )
     parser.add_argument("--alone", action="store_true", help="no comparison with standard_rag of the same cost")
     options = parser.parse_args()
     import_module("lm_eval.models.huggingface")  # what the first row would count as its seconds
@@ -133,12 +140,16 @@ def main() -> None:
     print(trivial(rows, options))
     if options.alone:
         return
-    settings = [
-        row
-        for k, samples in options.settings
-        if (row := run(f"k={k}, {samples} samples", "standard_rag", f"k={k},documents={k},samples={samples}", options))
-    ]
+    settings = [row for one in options.settings if (row := run(*asked(*one), options))]
     print(compared(rows, settings, options.metric))
+
+
+def asked(k: int, samples: int, style: str) -> tuple[str, str, str]:
+    """The row of a setting: its name, the method, its arguments."""
+    own = f"k={k},documents={k},samples={samples}"
+    if style == "free":
+        return f"k={k}, {samples} samples", "standard_rag", own
+    return f"k={k}, {samples} samples, {style}", "standard_rag", f"{own},answer_style={style}"
 
 
 def run(name: str, method: str, own: str, options: argparse.Namespace) -> Row | None:

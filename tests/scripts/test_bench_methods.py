@@ -67,7 +67,9 @@ def test_a_method_is_compared_with_the_best_setting_that_costs_no_more(bench: An
     calls, tokens, passages = text.splitlines()[2].split(" | ")[1:]
     assert calls.startswith("+25.0") and "(k=1)" in calls and "(k=1)" in tokens
     assert passages.startswith("-50.0") and "(k=9)" in passages
-    assert bench.setting("2x5") == (2, 5)
+    assert (bench.setting("2x5"), bench.setting("5x1cot")) == ((2, 5, "free"), (5, 1, "cot"))
+    assert bench.asked(2, 5, "free") == ("k=2, 5 samples", "standard_rag", "k=2,documents=2,samples=5")
+    assert bench.asked(5, 1, "cot")[2] == "k=5,documents=5,samples=1,answer_style=cot"
 
 
 def test_questions_that_one_of_two_left_unscored_are_not_compared(bench: Any) -> None:
