@@ -37,7 +37,7 @@ from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
 from lm_eval_rag.harness.plugin.ranks import Ranks, launched_rank, ranks
 from lm_eval_rag.harness.plugin.requests import decoding_of, first_places, queries_of
-from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks, warn_of_kept
 from lm_eval_rag.harness.plugin.trace_file import TraceFile
 from lm_eval_rag.harness.plugin.training_warnings import warn_of_training
 from lm_eval_rag.harness.plugin.unscored import tell
@@ -277,6 +277,8 @@ class RagLM(LM):  # type: ignore[misc]
             self.counts.update(counts)
             self.unscored.extend(ids)
             tell(ids)
+        if self.generator.spec.is_api:
+            warn_of_kept(self.counts["journalled"])
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:

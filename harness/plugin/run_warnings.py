@@ -41,6 +41,16 @@ def warn_of_fallbacks(records: Records) -> None:
         )
 
 
+def warn_of_kept(journalled: int) -> None:
+    """One warning if the journal served replies to a run that asks a server, whose model may be another by now."""
+    if journalled:
+        log.warning(
+            "%d replies are of an earlier run with the same address and model name (the journal). If the server has "
+            "loaded another model since, give journal=off.",
+            journalled,
+        )
+
+
 def warn_of_all(name: str, records: Records) -> None:
     """One warning if a method abstained on every question that it finished, and one for each note that all have."""
     finished = [aux for _, aux in records if not aux["failure"]]

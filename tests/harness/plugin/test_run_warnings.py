@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks
+from lm_eval_rag.harness.plugin.run_warnings import warn_of_all, warn_of_cuts, warn_of_fallbacks, warn_of_kept
 
 
 def records(n, **of_all):
@@ -52,6 +52,13 @@ def test_cut_passages_are_said_too(said):
 def test_a_limit_of_calls_names_its_questions(said):
     warn_of_cuts([*records(1, notes=["max_calls reached"]), *records(9)])
     assert said() == ["max_calls reached in 1 questions (q0). They abstain; max_calls=N sets the limit of a question."]
+
+
+def test_replies_that_were_kept_are_counted(said):
+    warn_of_kept(0)
+    warn_of_kept(4)
+    (line,) = said()
+    assert line.startswith("4 replies are of an earlier run") and line.endswith("give journal=off.")
 
 
 def test_queries_that_the_run_lacks_are_counted(said):
