@@ -4,7 +4,7 @@
         --model_args generator=hf,gen_pretrained=checkpoints/smollm2,batch_size=8,chat=True
 
 Each training question comes with its hops, and each hop with the paragraph that answers it. That is what a threshold
-has to tell apart, without the cost of whole answers (``tune_crp_rag.py``, which needs a hundred times the calls):
+has to tell apart, without the cost of whole answers (``tune_crp_rag.py``):
 
 - ``threshold``: for each hop the model gets the best five of the question's twenty paragraphs for it, once with the
   paragraph that answers it and once without, and judges both as CRP-RAG judges a node: it summarises them, reasons
@@ -13,7 +13,8 @@ has to tell apart, without the cost of whole answers (``tune_crp_rag.py``, which
   It is also chosen on each half of the questions and measured on the other half, where 50 % is chance. The area under
   the ROC curve says how well any threshold could do; a second one is about whether the reasoning names the answer.
 - ``similarity``: no two hops of one question are the same step. The share of such pairs that each value would merge is
-  printed, and the lowest value that merges at most 5 % is chosen.
+  printed. Nothing tells which steps are the same in other words, so a value is too low if it merges any, and how high
+  it should be remains open.
 
 Intervals are 95 % bootstrap intervals over questions. The model needs log-probabilities: a local one, or a chat API
 with ``gen_logprobs=True``. Calls are kept in a journal, so that an interrupted run goes on.
@@ -49,7 +50,6 @@ from lm_eval_rag.methods.reasoning.rationales import overlap
 
 FILE = "musique/musique_train_100.json"  # training questions alone: never those that a table is of
 SIMILARITIES = (0.5, 0.6, 0.7, 0.8, 0.9)
-MERGED = 0.05  # share of pairs of different steps that may be merged
 DRAWS = 2_000
 REFERENCE = re.compile(r"#(\d)")
 
@@ -225,19 +225,15 @@ def summary(cases: Sequence[Judged], default: float) -> list[str]:
     return lines
 
 
-def merging(asked: Sequence[Hop]) -> list[str]:
+def merging(asked: Sequence[Hop]) -> str:
     """What is printed about the similarity."""
     of: dict[str, list[str]] = {}
     for hop in asked:
         of.setdefault(hop.question, []).append(hop.step)
     values = [overlap(a, b) for steps in of.values() for a, b in combinations(steps, 2)]
     shares = {value: sum(one > value for one in values) / len(values) for value in SIMILARITIES}
-    fine = [value for value, share in shares.items() if share <= MERGED]
     told = ", ".join(f"{value:g}: {100 * share:.1f} %" for value, share in shares.items())
-    return [
-        f"pairs of different steps that would be merged, of {len(values)}: {told}",
-        f"chosen: similarity={fine[0]:g}" if fine else "chosen: none of these values",
-    ]
+    return f"pairs of different steps that would be merged, of {len(values)}: {told}"
 
 
 def main() -> None:
@@ -267,7 +263,7 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"calibrate_crp_rag: {error}")
     print(f"{len(rows)} questions with {len(asked)} hops, {len(cases)} judgements")
-    print(*summary(cases, defaults(crp_rag)["threshold"]), *merging(asked), sep="\n")
+    print(*summary(cases, defaults(crp_rag)["threshold"]), merging(asked), sep="\n")
 
 
 if __name__ == "__main__":

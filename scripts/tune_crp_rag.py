@@ -47,7 +47,7 @@ from lm_eval_rag.methods.crp_rag import REFUSED, crp_rag
 from lm_eval_rag.methods.prompts.worded import wordings
 
 TASKS = ("hotpotqa_train_100", "musique_train_100")  # training questions alone: never those that a table is of
-THRESHOLDS = (5.0, 20.0, 50.0, 100.0, 500.0)
+THRESHOLDS = (1.2, 1.4, 2.0, 5.0, 50.0)
 SIMILARITIES = (0.5, 0.7, 0.9)
 CALLS = ("Generate", "Loglikelihood")
 QUANTILES = {"lowest": 0.0, "10 %": 0.1, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75, "90 %": 0.9, "highest": 1.0}

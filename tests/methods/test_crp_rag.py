@@ -35,7 +35,7 @@ class World:
             return () if ask.text in self.empty else self.documents(f"{ask.text} 1", f"{ask.text} 2")[: ask.k]
         if name.startswith("answer_step="):
             topic = self.topic(ask)
-            return logs(80.0 if topic in self.insufficient else 5.0, 3)
+            return logs(2.0 if topic in self.insufficient else 1.2, 3)
         return self.write(name, ask)
 
     def write(self, name, ask):
@@ -113,9 +113,9 @@ def test_no_path_refuses(play, world, abstains, insufficient):
     assert len(played.answer.passages) == 8
 
 
-@pytest.mark.parametrize(("threshold", "stands"), [(4.9, False), (5.1, True)])
+@pytest.mark.parametrize(("threshold", "stands"), [(1.19, False), (1.21, True)])
 def test_the_threshold_is_a_perplexity_per_word(play, world, threshold, stands):
-    """The model's reasoning, "In a word", has 5 per word."""
+    """The model's reasoning, "In a word", has 1.2 per word."""
     played = play(crp_rag, world({"root": ("Final: Look",)}), threshold=threshold)
     assert ("last_step" in played.names) == stands
 

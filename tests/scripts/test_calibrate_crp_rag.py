@@ -15,8 +15,10 @@ import pytest
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.journal import Journal
+from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.scoring.normalise import count_words
+from lm_eval_rag.methods import crp_rag as crp_module
 from lm_eval_rag.methods.crp_rag import crp_rag
 
 
@@ -149,11 +151,16 @@ def test_what_is_printed(calibrate: Any) -> None:
     assert calibrate.summary(alike, 50.0)[3].endswith("the reasoning names the answer: none, since all are alike")
 
 
-def test_the_similarity_that_keeps_different_steps_apart(calibrate: Any) -> None:
+def test_the_steps_that_a_similarity_would_merge(calibrate: Any) -> None:
     steps = ["Where was Bo born?", "Where was Al born?", "Who wrote Vale in the end?"]  # 3 of 4 words, then none
     asked = [calibrate.Hop("a", step, "x", "", ()) for step in steps]
-    told, chosen = calibrate.merging(asked)
-    assert "of 3: 0.5: 33.3 %, 0.6: 33.3 %, 0.7: 33.3 %, 0.8: 0.0 %" in told and chosen == "chosen: similarity=0.8"
-    apart = [calibrate.Hop(str(number), step, "x", "", ()) for number, step in enumerate(steps)]
-    same = calibrate.merging([*asked[:2], *apart, calibrate.Hop("a", steps[0], "x", "", ())])
-    assert same[1] == "chosen: none of these values"
+    told = "pairs of different steps that would be merged, of 3: 0.5: 33.3 %, 0.6: 33.3 %, 0.7: 33.3 %, 0.8: 0.0 %, 0.9"
+    assert calibrate.merging(asked).startswith(told)
+    other = calibrate.Hop("b", steps[0], "x", "", ())  # of another question
+    assert calibrate.merging([*asked, other]) == calibrate.merging(asked)
+
+
+def test_the_default_is_what_the_docstring_says_was_chosen() -> None:
+    """1.42 on all questions, rounded; a threshold below 1 would refuse everything."""
+    assert defaults(crp_rag)["threshold"] == 1.4 and defaults(crp_rag)["similarity"] == 0.7
+    assert "1.42" in (crp_module.__doc__ or "") and "53.4 %" in (crp_module.__doc__ or "")

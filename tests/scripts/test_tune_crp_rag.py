@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from lm_eval_rag.harness.core.journal import Journal
-from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Passage, Query
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.generators.base import Completion
 from lm_eval_rag.harness.plugin.arguments import read_arguments
-from lm_eval_rag.methods import crp_rag as crp_module
 from lm_eval_rag.methods.crp_rag import crp_rag
 
 
@@ -31,10 +29,10 @@ def tune() -> Any:
 
 
 def test_another_pair_is_chosen_only_if_it_is_significantly_better(tune: Any) -> None:
-    default = tune.Outcome(50.0, 0.7, (0.0,) * 30, 0.5, 9.0)
+    default = tune.Outcome(1.4, 0.7, (0.0,) * 30, 0.5, 9.0)
     better = tune.Outcome(500.0, 0.7, (1.0,) * 20 + (0.0,) * 10, 0.0, 9.0)
     lucky = tune.Outcome(5.0, 0.9, (1.0,) + (0.0,) * 29, 0.9, 9.0)
-    assert tune.choice([lucky, default]).startswith("chosen: threshold=50, similarity=0.7 (best: 5, 0.9; +3.3 points")
+    assert tune.choice([lucky, default]).startswith("chosen: threshold=1.4, similarity=0.7 (best: 5, 0.9; +3.3 points")
     assert "not significant, n = 30" in tune.choice([lucky, default])
     assert tune.choice([default, better, lucky]).startswith("chosen: threshold=500, similarity=0.7")
     assert tune.choice([lucky, better]).endswith("the default is not in this grid")
@@ -138,13 +136,6 @@ def test_each_similarity_has_its_own_nodes(tune: Any) -> None:
         "  threshold 50: 50 % of nodes insufficient, 100 % of questions refused",
         "similarity 0.9: perplexity per word of 0 of 2 nodes: none",
     ]
-
-
-def test_the_default_threshold_is_below_the_papers_perplexity_if_that_is_per_token() -> None:
-    """The docstring's 54 to 99: per word it is the power of the tokens a word."""
-    per_word = [21.4**tokens for tokens in (1.3, 1.5)]
-    assert [round(value) for value in per_word] == [54, 99]
-    assert defaults(crp_rag)["threshold"] < min(per_word) and "54 to 99 per word" in (crp_module.__doc__ or "")
 
 
 def test_questions_are_of_the_training_sets(tune: Any) -> None:
