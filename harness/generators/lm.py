@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -265,7 +266,7 @@ class LMGenerator:
         return request_options(self.spec, self.lm, self._roomy(decoding), seed, is_api=self.is_api, turn_ends=ends)
 
     def _roomy(self, decoding: Decoding) -> Decoding:
-        return with_room(decoding, self.spec.thinking_tokens, stops=not self.is_api)
+        return with_room(decoding, self.spec.thinking_tokens, stops=self.spec.is_hf or self.spec.is_vllm)
 
     @property
     def _turn_ends(self) -> Sequence[int]:
@@ -292,4 +293,5 @@ class LMGenerator:
         """What another local engine writes."""
         requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
         written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
-        return [local_completion(cut(text, decoding.stop), decoding) for text in written]
+        completions = [local_completion(text, decoding) for text in written]
+        return [replace(one, text=cut(one.text, decoding.stop)) for one in completions]
