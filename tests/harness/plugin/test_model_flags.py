@@ -95,7 +95,7 @@ def test_the_style_of_answers_is_part_of_the_identity(evaluate):
     runs = [evaluate(arguments=given, limit=1)["config"]["rag"] for given in ({}, {"answer_style": "short"})]
     assert [run["parameters"]["answer_style"] for run in runs] == ["free", "short"]
     assert runs[0]["fingerprint"] != runs[1]["fingerprint"]
-    with pytest.raises(UserError, match=r"Unknown value of answer_style 'brief'.*Allowed: free, short"):
+    with pytest.raises(UserError, match=r"Unknown value of answer_style 'brief'.*Allowed: cot, free, short"):
         evaluate(arguments={"answer_style": "brief"}, limit=1)
 
 
