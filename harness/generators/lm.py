@@ -86,9 +86,12 @@ class LMGenerator:
 
     @property
     def gives_loglikelihood(self) -> bool:
-        """Whether it gives log-probabilities, which need raw text and a tokenizer. Builds nothing."""
+        """Whether it gives log-probabilities of any text, which need raw text and a tokenizer. Builds nothing.
+
+        Those of a model that thinks first are of no use: they are of a text in the place of its thought.
+        """
         backend = str(self.spec.arguments.get("tokenizer_backend", "")).lower()
-        return not (self.spec.is_chat_api or (self.spec.is_api and backend == "none"))
+        return not (self.thinks or self.spec.is_chat_api or (self.spec.is_api and backend == "none"))
 
     @cached_property
     def is_api(self) -> bool:

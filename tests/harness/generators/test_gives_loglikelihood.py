@@ -24,6 +24,8 @@ def method(query: Query) -> Plan[Answer]:
     [
         ("hf", {"pretrained": "nowhere"}, "texts True"),
         ("local-completions", URL, "texts True"),
+        ("hf", {"pretrained": "nowhere", "thinking_tokens": 9}, "none False"),
+        ("local-chat-completions", {**URL, "thinking_tokens": 9, "logprobs": True}, "replies False"),
         ("local-completions", {**URL, "tokenizer_backend": "None"}, "none False"),
         ("local-chat-completions", URL, "none False"),
         ("local-chat-completions", {**URL, "logprobs": True}, "replies False"),
