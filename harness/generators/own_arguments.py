@@ -73,13 +73,17 @@ def extra_body(name: str, arguments: Mapping[str, Any], *, is_api: bool) -> Mapp
 
 
 def check_known(name: str, arguments: Mapping[str, Any], ours: Iterable[str]) -> None:
-    """Raise a UserError for an argument that lm_eval's class of an API does not know, which it would pass over.
+    """Raise a UserError for an argument that lm_eval's class of a server does not know, which it would pass over.
 
     Args:
         ours: Names of arguments that are not lm_eval's.
     """
     from lm_eval.api.registry import get_model
 
+    from lm_eval.models.api_models import TemplateAPI
+
+    if not issubclass(get_model(name), TemplateAPI):
+        return
     known = set(ours)
     for kind in get_model(name).__mro__:
         if "__init__" in vars(kind):
