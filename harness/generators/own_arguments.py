@@ -79,7 +79,6 @@ def check_known(name: str, arguments: Mapping[str, Any], ours: Iterable[str]) ->
         ours: Names of arguments that are not lm_eval's.
     """
     from lm_eval.api.registry import get_model
-
     from lm_eval.models.api_models import TemplateAPI
 
     if not issubclass(get_model(name), TemplateAPI):
