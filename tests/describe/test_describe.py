@@ -150,7 +150,7 @@ def test_a_range_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["describe", "crp_rag"]) == 0
     said = capsys.readouterr().out
     assert "  similarity [0.7]: a number of 0 or more and of 1 or less\n" in said
-    assert "  threshold [50.0]: a number of 1 or more\n" in said
+    assert "  threshold [1.4]: a number of 1 or more\n" in said
 
 
 def test_one_name(capsys: pytest.CaptureFixture[str]) -> None:

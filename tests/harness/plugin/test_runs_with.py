@@ -12,7 +12,7 @@ from lm_eval_rag.harness.core.asks import generate, retrieve
 from lm_eval_rag.harness.core.parameters import Natural, preset_of, runs_with
 from lm_eval_rag.harness.core.prompts import Prompt
 from lm_eval_rag.harness.core.types import Answer, Passage
-from lm_eval_rag.harness.generators import spec as spec_module
+from lm_eval_rag.harness.generators import packages
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import EMBEDDED, ModelSpec
 from lm_eval_rag.harness.plugin import arguments
@@ -195,9 +195,7 @@ def test_a_note_on_the_hub_is_read_and_a_missing_one_is_none(monkeypatch, tmp_pa
 
 def test_without_torch_the_extra_is_named_before_anything_runs(monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr(
-        spec_module, "find_spec", lambda name: None if name in ("torch", "transformers") else find(name)
-    )
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name in ("torch", "transformers") else find(name))
     with pytest.raises(UserError, match=r'generator=hf needs torch.*pip install -e ".*\[hf\]"'):
         read_arguments("m", method, {"gen_pretrained": "org/name"})
     assert arguments.read_arguments("p", plain, {})  # a method that may need no generator is not stopped
