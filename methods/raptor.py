@@ -11,8 +11,8 @@ top layer, then of their children, and so on. The run's retriever ranks nodes. T
 
 Leaves and passages: a leaf is a part of one passage and never of two. The answer's passages are those whose leaves were
 shown, by their own ids, in the order of their best leaf, with the text of the leaves that were shown; a summary that
-was shown stands among them under its node's id (``L2.7``). So evidence counts by passage; what a summary says counts
-for recall by text, but not as evidence.
+was shown stands among them under its node's id (``L2.7``, or another that no passage has). So evidence counts by
+passage; what a summary says counts for recall by text, but not as evidence.
 
 ``variant=official`` is the authors' code (parthsarthi03/raptor at 2e3e83e), where it departs from the paper: what ends
 a sentence is cut off, and a sentence of more than 100 tokens is split at commas, colons and semicolons (the paper moves
@@ -23,10 +23,11 @@ clusters; a summary that failed becomes a node with the error's text; a cluster 
 without end; tree search by threshold keeps the nodes that are *farther* than it.
 
 Departures: a token is a word or a sign, so leaves are the same for every model. The corpus has many passages, where the
-paper has one long text, so no leaf spans two. The summary's limit of 100 tokens is the code's; the paper prints none.
-Clusters with the same nodes are summarised once. The wording of the prompts is ours. Summaries that are blank or failed
-are left out (notes of the product: ``blank summary``, ``summary failed``). If nothing is retrieved, the model answers
-without documents (note ``nothing retrieved``).
+paper has one long text, so no leaf spans two. A sentence of more than ten leaves (a table without full stops) is cut.
+The summary's limit of 100 tokens is the code's; the paper prints none. Clusters with the same nodes are summarised
+once. The wording of the prompts is ours. Summaries that are blank or failed are left out (notes of the product: ``blank
+summary``, ``summary failed``). If nothing is retrieved, the model answers without documents (note ``nothing
+retrieved``).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from lm_eval_rag.harness.core.preparing import prepared_by
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import wordings
 from lm_eval_rag.methods.raptor_parts.growing import VERSION, Variant, estimated_calls, grow_tree
-from lm_eval_rag.methods.raptor_parts.searching import SEARCHES, Limits
+from lm_eval_rag.methods.raptor_parts.searching import SEARCHES, Limits, within
 from lm_eval_rag.methods.raptor_parts.tree import tree_of
 from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited
@@ -77,7 +78,8 @@ def raptor(
     Args:
         k: Nodes that are looked at, at most; None is 100, and 10 for ``official``.
         search: All layers at once (``collapsed``), or from the top down (``tree``).
-        context_tokens: Tokens of the nodes that are shown; None is 2,000, and 3,500 for ``official``.
+        context_tokens: Tokens of the nodes that are shown; None is 2,000, 3,500 for ``official``, and all of
+            ``search=tree``.
         per_layer: Nodes that are taken of each layer by ``search=tree``.
         leaf_tokens: Tokens of a leaf.
         dimensions: Dimensions that UMAP leaves; layers of at most one node more are not clustered.
@@ -94,8 +96,10 @@ def raptor(
     """
     wording = wordings("raptor", prompt_file)["answer"]
     tree = yield from prepared(tree_of)
-    limits = Limits(k or NODES[variant], context_tokens or TOKENS[variant], per_layer)
+    limits = Limits(k or NODES[variant], per_layer)
     nodes = yield from SEARCHES[search](query.text, tree, limits)
+    room = context_tokens or (TOKENS[variant] if search == "collapsed" else None)
+    nodes = within(nodes, room) if room else nodes
     shown = [Passage(node.id, node.text) for node in nodes]
     prompt = wording.prompt(shown, question=query.text)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=answer_tokens, stop=STOP)

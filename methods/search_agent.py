@@ -65,7 +65,12 @@ class Protocol:
 
 PROTOCOLS = {
     "plain": Protocol(
-        re.compile(r"^[ \t*>#-]*(?P<kind>search|answer)\W{0,3}:(?P<text>[^\n]*)", re.IGNORECASE | re.MULTILINE),
+        re.compile(
+            r"(?:^[ \t*>#-]*(?:\(?\d{1,2}[.):][ \t*]*)?|(?<=[.!?][ \t]))"  # begins a line or a sentence, as "2. " does
+            r"(?:final[ \t]+)?(?P<kind>search|answer)[^\w\n]{0,3}[:：]"
+            r"(?:[ \t*]*\n\s*(?!\W*(?:search|answer|final)\b))?(?P<text>[^\n]*)",  # on this line or on the next
+            re.IGNORECASE | re.MULTILINE,
+        ),
         ("\nResults:", "\nQuestion:"),
     ),
     "search_r1": Protocol(
@@ -159,8 +164,8 @@ def search_agent(
         last = wording["plain_last"].prompt(question=question).render()
         reply = yield from ask(f"\n{last}")
         kind, text = _call(reply, rules)
-        if kind is None:  # it goes on after "Answer:"
-            kind, text = "answer", answer_or_first_line(reply)
+        if kind != "answer":  # it goes on after "Answer:", perhaps with another search behind it
+            kind, text = "answer", answer_or_first_line(rules.call.split(reply, maxsplit=1)[0])
     text = text if kind == "answer" else ""
     passages = merged(reversed(lists))
     if not text.strip():

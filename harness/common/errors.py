@@ -26,7 +26,11 @@ class CallError(RuntimeError):
     """A backend could not serve one ask; the question that made it stays unscored and is named."""
 
 
-class TooLongError(CallError):
+class PermanentError(CallError):
+    """The ask fails however often it is made, such as one that a server's content filter refuses."""
+
+
+class TooLongError(PermanentError):
     """A prompt has more tokens than the model takes; nothing was sent, and a method may ask again with less."""
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, PermanentError, UserError
 from lm_eval_rag.harness.core.asks import together
 from lm_eval_rag.harness.core.parameters import defaults
 from lm_eval_rag.harness.core.types import Passage, Plan
@@ -122,18 +122,26 @@ def for_each(items: Sequence[S], ask: Callable[[S], Plan[T]]) -> Plan[list[T | C
     """``ask`` of every item, in order, with a bounded number under way at once.
 
     Returns:
-        What each returned. A CallError stands for one that failed; at most ``FAILURES`` of all may.
+        What each returned. A CallError stands for one that failed.
 
     Raises:
-        CallError: More have failed.
+        CallError: More have failed than :func:`check_failures` allows.
     """
     replies: list[T | CallError] = []
     for start in range(0, len(items), SLICE):
         replies += yield from together(_caught(ask(item)) for item in items[start : start + SLICE])
-        failures = [reply for reply in replies if isinstance(reply, CallError)]
-        if len(failures) > FAILURES * len(items):
-            raise failures[0]
+        check_failures([reply for reply in replies if isinstance(reply, CallError)], len(items))
     return replies
+
+
+def check_failures(failures: Sequence[CallError], all: int) -> None:
+    """Raise one of the failures if they are more than ``FAILURES`` of all.
+
+    One that another run would meet again, a PermanentError, is allowed however few there are in all.
+    """
+    passing = [failure for failure in failures if not isinstance(failure, PermanentError)]
+    if len(failures) > FAILURES * all and (passing or len(failures) > 1):
+        raise (passing or failures)[0]
 
 
 def _caught(plan: Plan[T]) -> Plan[T | CallError]:

@@ -6,6 +6,7 @@ with the columns ``id`` and ``text`` is a corpus, whose index is stored in a sub
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -52,7 +53,9 @@ def store_product(inputs: Mapping[str, Any], product: Product, account: Mapping[
         for name, rows in product.tables.items():
             pq.write_table(_table(rows), folder / f"{name}.parquet")
         sizes = {name: len(rows) for name, rows in product.tables.items()}
-        return {"inputs": dict(inputs), "tables": sizes, "notes": dict(product.notes), "account": dict(account)}
+        hashes = {name: _sha256(folder / f"{name}.parquet") for name in product.tables}
+        told = {"inputs": dict(inputs), "tables": sizes, "notes": dict(product.notes), "account": dict(account)}
+        return {**told, "sha256": hashes}
 
     return content_folder(FOLDER, inputs, write)
 
@@ -77,7 +80,8 @@ class OpenProduct:
         """
         try:
             meta = json.loads((self.folder / META).read_text(encoding="utf-8"))
-            return {name: meta[name] for name in ("inputs", "tables", "notes", "account")}
+            told = {name: meta[name] for name in ("inputs", "tables", "notes", "account")}
+            return {**told, "sha256": meta.get("sha256", {})}  # products of earlier releases have none
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise damaged(self.folder / META, error) from None
 
@@ -113,10 +117,14 @@ class OpenProduct:
         return Corpus(
             pa.table({column: texts.get(column, blank) for column in COLUMNS}),
             id=f"{self.id}/{name}",
-            fingerprint=f"{self.folder.name}/{name}",
+            fingerprint=self.fingerprint(name),
             folder=self.folder / name if stored else None,
             empty=True,
         )
+
+    def fingerprint(self, name: str) -> str:
+        """Names a table's content: prepared again, the same inputs may give another, since a model's replies vary."""
+        return f"{self.folder.name}/{name}/{self.meta['sha256'].get(name, '')[:16]}".rstrip("/")
 
     def _arrow(self, name: str) -> Any:
         import pyarrow as pa
@@ -128,6 +136,11 @@ class OpenProduct:
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, error) from None
         return read_parquet(path, columns)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _table(rows: Sequence[Row]) -> Any:

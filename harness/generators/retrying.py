@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, PermanentError, UserError
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.gate import GIVE_UP, WAIT_TOGETHER, Gate
@@ -59,7 +59,8 @@ class Retrying:
                     ended = self.first.failed(problem.kind, problem.words, at_once=alike >= GIVE_UP)
                     if ended is not None or alike >= GIVE_UP:
                         raise ended or UserError(self.server.advice(problem)) from None
-                    return CallError(f"{self.server.name}, try {tried} of {self.tries}: {problem.words}")
+                    kind = CallError if problem.transient else PermanentError
+                    return kind(f"{self.server.name}, try {tried} of {self.tries}: {problem.words}")
                 await self._pause(problem, tried, together=problem.overloaded or alike >= WAIT_TOGETHER)
             else:
                 self.gate.succeeded()

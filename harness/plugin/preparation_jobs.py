@@ -1,8 +1,9 @@
 """Runs the preparation of a method over the corpora of its questions, unless an earlier run has stored its product.
 
 A product is stored under a hash of the corpus, the generator, the encoder (if vectors are asked for), the preparation
-and its parameters. The calls are kept in a journal beside the run's: one for all runs with this generator, preparation
-and parameters, so that whatever run goes on pays for none of them twice. Of several processes one prepares a corpus.
+and its parameters. The calls are kept in a journal beside the run's: one for all runs with this generator and
+preparation, so that whatever run goes on pays for none of them twice, nor one with another corpus or other parameters.
+Of several processes with the same parameters one prepares.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ FORMAT = 1  # of products on disk
 MAX_CALLS = 10_000  # of the model, unless prepare_max_calls= says otherwise
 SAMPLE = 10_000  # passages from which an estimate is made
 READ = 4096  # passages that are read at once
-SUMMED = ("calls", "prompt_tokens", "completion_tokens", "seconds", "elapsed", "cost")  # of an account
+FILE = "_file"  # how parameters end whose value is the path of a file, so that its content counts
+TOKENS = ("prompt_tokens", "completion_tokens")
+SUMMED = ("calls", *TOKENS, "seconds", "elapsed", "cost", "dropped_passages")  # of an account
 
 
 class Passages(Sequence[Passage]):
@@ -91,7 +94,7 @@ class Work:
 
     def settings(self) -> dict[str, Any]:
         """What all its products depend on, beside the corpus."""
-        files = {name: Path(value) for name, value in self.options.items() if isinstance(value, str)}
+        files = {name: Path(value) for name, value in self.options.items() if name.endswith(FILE) and value}
         named = {name: digest(path.read_bytes().hex()) for name, path in files.items() if path.is_file()}
         encoder = encoder_fingerprint(self.corpora.retriever, self.corpora.options) if self.preparation.embeds else None
         return {
@@ -139,10 +142,12 @@ def ensure(work: Work, queries: Sequence[Query], run: Callable[[Sequence[Job], s
             inputs = {**settings, "corpus": work.corpora.corpus(query).fingerprint}
             groups.setdefault(split_id(key or "")[0], []).append(Job(query, inputs))
     built: set[str] = set()
+    journal = f"prepare-{digest([work.preparation.name, settings['generator']])[:16]}"
     for jobs in groups.values():
-        built |= _prepared(work, jobs, lambda missing, calls: run(missing, f"prepare-{digest(settings)[:16]}", calls))
+        built |= _prepared(work, jobs, lambda missing, calls: run(missing, journal, calls))
     account = _account(work, first, built)
-    if counts := ", ".join(f"{note} ({times:,})" for note, times in account["notes"].items() if times):
+    noted = {**account["notes"], "text left out of a prompt that was too long": account.get("dropped_passages", 0)}
+    if counts := ", ".join(f"{note} ({times:,})" for note, times in noted.items() if times):
         log.warning("What the preparation of %s noted: %s.", work.name, counts)
     return account
 
@@ -152,7 +157,7 @@ def _prepared(work: Work, jobs: Sequence[Job], run: Callable[[Sequence[Job], int
     missing = _missing(work, jobs)
     if not missing:
         return set()
-    with _alone(work, missing):
+    with _alone(work, missing[0]):
         missing = _missing(work, missing)  # another process may have prepared them meanwhile
         if missing:
             run(missing, _expected(work, missing))
@@ -194,8 +199,8 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def _alone(work: Work, jobs: Sequence[Job]) -> Iterator[None]:
-    """Held by one process for these corpora."""
+def _alone(work: Work, job: Job) -> Iterator[None]:
+    """Held by one process for all corpora of a job's settings, since two runs may share some of theirs."""
     folder = cache_dir() / FOLDER
 
     def waiting() -> None:
@@ -203,7 +208,7 @@ def _alone(work: Work, jobs: Sequence[Job]) -> Iterator[None]:
 
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = folder / f".{content_hash([job.inputs for job in jobs])}.lock"
+        lock = folder / f".{content_hash({**job.inputs, 'corpus': None})}.lock"
     with locked(lock, waiting):
         yield
 

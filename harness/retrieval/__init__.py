@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
 from lm_eval_rag.harness.core.parameters import Depth, Natural, bind
+from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.bm25 import BM25
 from lm_eval_rag.harness.retrieval.cross_encoder import Reranked
@@ -82,8 +83,14 @@ def _run(
         if fallback_options:
             raise UserError(f"fallback_{next(iter(fallback_options))} without fallback is not allowed: name it.")
         return Run(corpus, path)
+    make = prepare(fallback, **fallback_options)
     options = ", ".join(f"{key}={value!r}" for key, value in sorted(fallback_options.items()))
-    return Run(corpus, path, prepare(fallback, **fallback_options), f"{fallback}({options})")
+    if fallback == "run":
+        made = make(corpus)
+    else:  # over another corpus, since the index is built when a query needs it
+        name, own = for_other_texts(fallback, fallback_options)
+        made = make_retriever(name, Corpus.of([Passage("0", "text")]), **own)
+    return Run(corpus, path, make, f"{fallback}({options}) as {made.fingerprint}")
 
 
 def reranked(retriever: Retriever, corpus: Corpus, *, rerank: str, rerank_depth: Depth = 50) -> Retriever:

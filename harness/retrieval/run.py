@@ -31,7 +31,7 @@ class Run:
     Args:
         path: The file, a folder of such files, or the Hub id of a dataset (``ORG/NAME`` or ``ORG/NAME@REVISION``).
         fallback: Makes the retriever for queries that the run lacks; None makes such a query an error.
-        fallback_name: Its name and options.
+        fallback_name: Its name, its options and all else that its results depend on.
 
     Raises:
         UserError: There is no such run, or it was made over another corpus.
@@ -76,7 +76,8 @@ class Run:
         if k > self._note.k <= len(ids) < len(self._corpus):  # a shorter list is all that the retriever found
             raise UserError(
                 f"k={k} is more than the depth of the run {self._path}, which holds {self._note.k} passages a query. "
-                f"Give k={self._note.k} or less, or make a deeper run: `lm-eval-rag retrieve --k {k} ...`."
+                f"Give k={self._note.k} or less (of a hybrid retriever_depth=, of a reranker retriever_rerank_depth=), "
+                f"or make a deeper run: `lm-eval-rag retrieve --k {k} ...`."
             )
         rows = self._ids.rows(ids[:k])
         if None in rows:

@@ -100,11 +100,14 @@ def read_note(path: Path) -> RunNote:
         raise UserError(
             f"{path} is a Parquet file, but not a retrieval run. Give a file written by `lm-eval-rag retrieve`."
         )
-    note: dict[str, Any] = json.loads(metadata[NOTE])
-    if note.pop("format", None) != FORMAT:
-        raise UserError(f"The run {path} is of another format; this version reads format {FORMAT}. Make it again.")
-    corpora = {fingerprint: RunCorpus(**corpus) for fingerprint, corpus in note["corpora"].items()}
-    return RunNote(note["k"], tuple(note["tasks"]), note["retriever"], corpora, note["version"])
+    try:
+        note: dict[str, Any] = json.loads(metadata[NOTE])
+        if note.pop("format", None) != FORMAT:
+            raise UserError(f"The run {path} is of another format; this version reads format {FORMAT}. Make it again.")
+        corpora = {fingerprint: RunCorpus(**corpus) for fingerprint, corpus in note["corpora"].items()}
+        return RunNote(note["k"], tuple(note["tasks"]), note["retriever"], corpora, note["version"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"The run {path} is damaged: its note cannot be read ({error!r}). Make it again.") from None
 
 
 def read_rows(path: Path, corpus: str) -> dict[str, tuple[list[str], list[float]]]:

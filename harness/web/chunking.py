@@ -10,7 +10,7 @@ question if it ends with "?" or begins with the letters of a question word; here
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lm_eval_rag.harness.common.errors import at_least
 from lm_eval_rag.harness.scoring.normalise import count_words
@@ -21,6 +21,7 @@ QUESTION = re.compile(
     r"|should)\b|.*[?？؟]$",
     re.IGNORECASE | re.DOTALL,
 )
+WORD = re.compile(r"\w+|[^\w\s]")  # as count_words has it
 
 
 def is_question(sentence: str) -> bool:
@@ -76,6 +77,14 @@ def packed(sentences: Iterable[str], tokens: int, overlap: int = 0) -> list[str]
         chunks[-1].append(sentence)
         size += length
     return [" ".join(chunk) for chunk in chunks]
+
+
+def pieces(text: str, tokens: int, overlap: int = 0) -> Iterator[str]:
+    """Parts of at most ``tokens`` words and signs, each of which begins with the last ``overlap`` of the one before."""
+    spans = [match.span() for match in WORD.finditer(text)]
+    for start in range(0, max(1, len(spans) - overlap) if spans else 0, tokens - overlap):
+        part = spans[start : start + tokens]
+        yield text[part[0][0] : part[-1][1]]
 
 
 def _last(sentences: Sequence[str], room: int) -> list[str]:

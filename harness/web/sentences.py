@@ -7,7 +7,7 @@ import re
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.common.extras import install_line
 
-END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
+END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)|[。！？]++[\"')\]」』”’）]*+")
 SHORT_FORM = re.compile(  # what a full stop ends without ending the sentence
     r"(?:\b(?:[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|Gen|Col|Capt|Lt|Rev|Hon|Mt|ca|approx)"
     r"|\b[A-Za-z](?:\.[A-Za-z])+)\.$"

@@ -99,6 +99,10 @@ class Context:
         self._entities = {entity.id: entity for entity in graph.entities}
         degree = {entity.id: entity.degree for entity in graph.entities}
         self._relations = sorted(graph.relations, key=lambda one: -sum(degree[end] for end in one.ends))
+        self._of: dict[str, list[int]] = {}  # entity -> the places of its relations
+        for place, relation in enumerate(self._relations):
+            for end in relation.ends:
+                self._of.setdefault(end, []).append(place)
         self._parts: dict[str, list[Community]] = {}
         for community in communities:
             self._parts.setdefault(community.parent, []).append(community)
@@ -124,7 +128,8 @@ class Context:
         """The texts of entities and of the relations between them, by id: of each relation both ends and itself."""
         members = set(entities)
         texts: dict[str, str] = {}
-        for relation in self._relations:
+        for place in sorted({place for id in members for place in self._of.get(id, ())}):
+            relation = self._relations[place]
             if relation.ends <= members:
                 for end in (relation.source, relation.target):
                     texts.setdefault(end, self._entities[end].text)

@@ -17,7 +17,7 @@ from lm_eval_rag.methods.graphrag_parts.records import rows
 from lm_eval_rag.methods.graphrag_parts.text_units import units_of
 from lm_eval_rag.methods.prompts.worded import wordings
 
-VERSION = "graphrag-1"  # of the preparation and its prompts
+VERSION = "graphrag-1.1"  # of its prompts, and of its code
 TYPES = "person, organisation, place, event"
 FURTHER = 4.0  # calls for descriptions and reports per 600 tokens, by the sizes of the paper's first graph
 Variant = Literal["paper", "official"]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.scoring.normalise import count_words
+from lm_eval_rag.harness.web.chunking import pieces
 from lm_eval_rag.methods.graphrag_parts.records import Unit
 
-TOKEN = re.compile(r"\w+|[^\w\s]")
 T = TypeVar("T")
-
-
-def chunks(text: str, tokens: int, overlap: int) -> Iterator[str]:
-    """Pieces of at most ``tokens`` tokens, each of which begins with the last ``overlap`` tokens of the one before."""
-    spans = [match.span() for match in TOKEN.finditer(text)]
-    for start in range(0, max(1, len(spans) - overlap) if spans else 0, tokens - overlap):
-        part = spans[start : start + tokens]
-        yield text[part[0][0] : part[-1][1]]
 
 
 def units_of(passages: Iterable[Passage], tokens: int, overlap: int) -> list[Unit]:
@@ -33,7 +24,7 @@ def units_of(passages: Iterable[Passage], tokens: int, overlap: int) -> list[Uni
         raise UserError(f"chunk_overlap={overlap} is not allowed: give less than chunk_tokens={tokens}.")
     units: list[Unit] = []
     for passage in passages:
-        for text in chunks(passage.text, tokens, overlap):
+        for text in pieces(passage.text, tokens, overlap):
             units.append(Unit(f"U{len(units)}", text, passage.id))
     return units
 

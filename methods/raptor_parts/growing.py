@@ -21,7 +21,7 @@ from lm_eval_rag.methods.reasoning.steps import STOP
 
 CHILDREN = 6.7  # of a node, on average, in the paper's trees (its appendix)
 CLUSTERING = 0.03  # seconds of one core for each node; 500 leaves took 12 s, and larger corpora have larger mixtures
-VERSION = "raptor-2"  # of the preparation and its prompt
+VERSION = "raptor-2.1"  # of its prompt, and of its code
 Variant = Literal["paper", "official"]
 
 

@@ -9,16 +9,25 @@ import re
 from collections.abc import Callable
 
 from lm_eval_rag.harness.scoring.normalise import count_words
-from lm_eval_rag.harness.web.chunking import packed
+from lm_eval_rag.harness.web.chunking import packed, pieces
 from lm_eval_rag.harness.web.sentences import plain_sentences
 
 STOPS = re.compile(r"[.!?\n]")
 CLAUSES = re.compile(r"[,;:]")
+ENDLESS = 10
 
 
 def whole_sentences(text: str, tokens: int) -> list[str]:
-    """Chunks of whole sentences of at most ``tokens`` tokens; a longer sentence is a chunk of its own."""
-    return packed(plain_sentences(text), tokens)
+    """Chunks of whole sentences of at most ``tokens`` tokens; a longer sentence is a chunk of its own.
+
+    One of more than ``ENDLESS`` times as many, such as a table without a full stop, is cut.
+    """
+    parts = (
+        part
+        for sentence in plain_sentences(text)
+        for part in ([sentence] if count_words(sentence) <= ENDLESS * tokens else pieces(sentence, tokens))
+    )
+    return packed(parts, tokens)
 
 
 def stripped_sentences(text: str, tokens: int) -> list[str]:

@@ -57,12 +57,23 @@ class Tree:
     def passages(self, nodes: Iterable[Node]) -> tuple[Passage, ...]:
         """What nodes stand for, in their order: each passage once, with the leaves that were chosen of it as its text.
 
-        A summary stands for itself, with its node's id.
+        A summary stands for itself, with its node's id, or one that no passage has.
         """
         texts: dict[str, list[str]] = {}
         for node in nodes:
-            texts.setdefault(node.passage or node.id, []).append(node.text)
+            texts.setdefault(node.passage or self._own_id(node), []).append(node.text)
         return tuple(Passage(id, "\n".join(parts)) for id, parts in texts.items())
+
+    def _own_id(self, node: Node) -> str:
+        id = node.id
+        while id in self._passages:
+            id += "'"
+        return id
+
+    @cached_property
+    def _passages(self) -> frozenset[str]:
+        """The ids of the passages that leaves are parts of."""
+        return frozenset(node.passage for node in self.nodes.values())
 
 
 def tree_of(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tree:

@@ -37,11 +37,33 @@ def test_plain_lines(play, documents):
         ("The results say that Al directed it.\n\nAnswer: Al", "Al"),
         ("They say so. The answer is Al.", "Al"),
         (" Al\n\nThat is all.", "Al"),
+        (" Al\nSearch: Al director", "Al"),
     ],
 )
 def test_an_answer_in_the_last_turn_is_not_lost(play, documents, last, answer):
     played = play(search_agent, ["Search: more", documents("a"), last], max_searches=1)
     assert played.answer.text == answer and played.asks[-1][1].stop == PROTOCOLS["plain"].stop
+
+
+@pytest.mark.parametrize(
+    ("reply", "call"),
+    [
+        ("Answer:\nAl", ("answer", "Al")),
+        ("Search:\n\nAl film", ("search", "Al film")),
+        ("- Final Answer: **Al**", ("answer", "Al")),
+        ("2. Search: Al film", ("search", "Al film")),
+        ("I need the film. Search: Al film", ("search", "Al film")),
+        ("Answer： Al", ("answer", "Al")),
+        ("Search:\nAnswer: Al", ("answer", "Al")),
+        ("Answer: 5. Search: no", ("answer", "5. Search: no")),
+        ("The answer: none yet", (None, "")),
+        ("I should search: for Al", (None, "")),
+        ("Research: Al", (None, "")),
+        ("Search:", (None, "")),
+    ],
+)
+def test_forms_of_plain_calls(reply, call):
+    assert _call(reply, PROTOCOLS["plain"]) == call
 
 
 def test_search_r1s_tags(play, documents):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 
 import pytest
 
 from lm_eval_rag.harness.backends.corpora import Corpora
-from lm_eval_rag.harness.common.errors import CallError, UserError
+from lm_eval_rag.harness.common.errors import CallError, PermanentError, UserError
 from lm_eval_rag.harness.common.locks import locked
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.asks import embed, generate, prepared, retrieve
@@ -60,8 +61,9 @@ class Notes:
 
     batch = 1
 
-    def __init__(self, name="notes", killed_at=None, fails=()):
+    def __init__(self, name="notes", killed_at=None, fails=(), error=CallError):
         self.fingerprint, self.killed_at, self.fails, self.prompts = name, killed_at, fails, []
+        self.error = error
         self.decodings = []
 
     def generate(self, prompts, decoding, samples):
@@ -69,7 +71,7 @@ class Notes:
             raise RuntimeError("killed")
         self.prompts += prompts
         self.decodings.append(decoding)
-        return [CallError("filtered") if any(f in p for f in self.fails) else f"note: {p}" for p in prompts]
+        return [self.error("filtered") if any(f in p for f in self.fails) else f"note: {p}" for p in prompts]
 
     def count_tokens(self, text):
         return len(text.split())
@@ -183,6 +185,14 @@ def test_a_failed_preparation_stores_nothing_and_goes_on(tmp_path):
     assert again.prompts == ["* Ada3 lives in Ulm3."] and len(products()) == 1
 
 
+def test_one_call_that_fails_for_good_is_counted_not_fatal():
+    asked(Notes(fails=("Ada3 ",), error=PermanentError), prepare_max_calls=12)
+    meta = OpenProduct(f"prepared/{products()[0].name}").meta
+    assert meta["notes"] == {"failed": 1} and meta["tables"]["notes"] == 11
+    with pytest.raises(UserError, match="filtered"):
+        asked(Notes("other", fails=("Ada3 ", "Ada4 "), error=PermanentError))
+
+
 def test_one_failure_in_a_hundred_is_counted_not_fatal():
     many = [Passage(f"p{i}", f"Ada{i} lives here.") for i in range(200)]
     ((answer, _),) = asked(Notes(fails=("Ada7 ", "Ada8 ")), corpus=many)
@@ -190,6 +200,42 @@ def test_one_failure_in_a_hundred_is_counted_not_fatal():
     assert meta["notes"] == {"failed": 2} and meta["tables"]["notes"] == 198 and answer.text
     with pytest.raises(UserError, match="filtered"):
         asked(Notes("other", fails=("Ada7 ", "Ada8 ", "Ada9 ")), corpus=many)
+
+
+def test_calls_are_paid_once_for_all_corpora_and_parameters(tmp_path):
+    journal = tmp_path / "run.sqlite"
+    asked(Notes(), journal=journal)
+    asked(more := Notes(), journal=journal, corpus=[*PASSAGES, Passage("new", "Bo lives in Ulm.")])
+    asked(marked := Notes(), journal=journal, mark="!")
+    asked(again := Notes(), journal=journal, corpus=PASSAGES[:5], mark="!")
+    assert more.prompts == ["* Bo lives in Ulm."] and (len(marked.prompts), again.prompts) == (12, [])
+    assert len(products()) == 4 and len(list(tmp_path.glob("prepare-*.sqlite"))) == 1
+
+
+def test_a_text_that_names_a_file_is_no_file(tmp_path, monkeypatch):
+    asked(Notes(), mark="x" * 5_000)  # longer than a file's name may be
+    monkeypatch.chdir(tmp_path)
+    asked(first := Notes(), mark="!")
+    (tmp_path / "!").write_text("a file")
+    asked(second := Notes(), mark="!")
+    assert (len(first.prompts), second.prompts) == (12, [])
+
+
+def test_a_product_prepared_again_is_searched_again(tmp_path):
+    """Its inputs are the same, but the model's replies are not: the run's journal must not serve the old rows."""
+    journal = tmp_path / "run.sqlite"
+
+    class Other(Notes):
+        def generate(self, prompts, decoding, samples):
+            replies = super().generate(prompts, decoding, samples)
+            return ["nothing" if "Ada3 " in reply else reply for reply in replies]
+
+    questions = ["Ada3 or Ada4?"]
+    ((before, _),) = asked(Notes(), questions, journal=journal)
+    for path in (*tmp_path.glob("prepare-*"), *products()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    ((after, _),) = asked(Other(), questions, journal=journal)
+    assert "Ada3" in before.text and "Ada4" in after.text and "nothing" not in after.text
 
 
 def test_tables_are_stored_as_they_were():
