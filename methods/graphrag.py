@@ -16,20 +16,22 @@ Passages: a unit is a part of one passage and never of two, so short passages ar
 returns the passages of the units that were shown, by their own ids, with the units' texts; global search returns none,
 so its retrieval is not scored.
 
-``variant=official`` is the authors' code (github.com/microsoft/graphrag) where it departs from the paper: an edge
-weighs the sum of the strengths that the model gives its relations; in the paper, how often it is stated. Not taken
-over: its code keeps the largest connected component alone by default; its partial answers are lists of points with a
-score each; reports have ratings; claims, which are off by default. Units of 1,200 tokens are its code's, too; the
-paper's experiments have 600.
+``variant=official`` is the authors' code (github.com/microsoft/graphrag at 6dad6d2) where it departs from the paper: an
+edge weighs the sum of the strengths that the model gives its relations; in the paper, how often it is stated. 12,000
+tokens are shown, not 8,000. Local search retrieves 20 entities (its setting is 10, of which twice as many are taken),
+and reports have 0.15 of the tokens. Not taken over: its code keeps the largest connected component alone by default;
+its partial answers are lists of points with a score each; reports have ratings, by which local search orders those that
+name equally many entities (here the finer is first); claims, which are off by default. Units of 1,200 tokens are its
+code's, too; the paper's experiments have 600.
 
 Departures: every unit gets its gleanings. The paper first asks the model yes or no whether something was missed, which
-costs one more call a unit; the authors' code (at 6dad6d2) asks it after each gleaning but the last, so with one it is
-as ours. A token is a word or a sign. The wording of the prompts and the form of the records are ours, without
-examples. Records that cannot be read are counted (notes of the product: ``malformed record``, ``unit without
-records``). Entities without relations are in no community. Blank or failed descriptions are joined from what they
-should replace; blank or failed reports are left out. Without any entity, local search abstains (note ``nothing
-retrieved``); so does global search without a helpful answer (notes ``no reports``, ``no helpful report``,
-``helpfulness unparsed``).
+costs one more call a unit; the authors' code asks it after each gleaning but the last, so with one it is as ours. A
+gleaning that fails leaves what was extracted (note of the product: ``gleaning failed``). A token is a word or a sign.
+The wording of the prompts and the form of the records are ours, without examples. Records that cannot be read are
+counted (notes of the product: ``malformed record``, ``unit without records``). Entities without relations are in no
+community. Blank or failed descriptions are joined from what they should replace; blank or failed reports are left out.
+Without any entity, local search abstains (note ``nothing retrieved``); so does global search without a helpful answer
+(notes ``no reports``, ``no helpful report``, ``helpfulness unparsed``).
 """
 
 from __future__ import annotations
@@ -50,14 +52,23 @@ from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
+ENTITIES = {"paper": 10, "official": 20}  # that local search retrieves
+CONTEXT = {"paper": 8000, "official": 12000}  # tokens
+REPORTS = {"paper": 0.1, "official": 0.15}  # share of local search's tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How a question is asked; see the method's parameters of the same names."""
+    """How a question is asked; see the method's parameters of the same names.
+
+    Args:
+        reports: Share of the tokens that local search has for reports.
+    """
 
     k: int
     level: int
     context_tokens: int
+    reports: float
     answer_tokens: int
     map_tokens: int
     seed: int
@@ -73,10 +84,10 @@ class Asker:
 def graphrag(
     query: Query,
     *,
-    k: Depth = 10,
+    k: Depth | None = None,
     search: Literal["local", "global"] = "local",
     level: Natural = 2,
-    context_tokens: Positive = 8000,
+    context_tokens: Positive | None = None,
     chunk_tokens: Positive = 1200,
     chunk_overlap: Natural = 100,
     gleanings: Natural = 1,
@@ -96,11 +107,12 @@ def graphrag(
     """Answer from what is around the question's entities, or from the reports on all communities.
 
     Args:
-        k: Entities that local search retrieves.
+        k: Entities that local search retrieves; None is 10, and 20 for ``official``.
         search: ``local``, or ``global``.
         level: Level of the communities for global search; 0 is the coarsest. Communities above it that are divided no
             further are read, too.
-        context_tokens: Tokens that are shown to answer from: the whole context of local search, each batch of global.
+        context_tokens: Tokens that are shown to answer from: the whole context of local search, each batch of global;
+            None is 8,000, and 12,000 for ``official``.
         chunk_tokens: Tokens of a unit.
         chunk_overlap: Tokens of a unit that are those of the unit before.
         gleanings: How often the model is asked for what it has missed.
@@ -119,7 +131,8 @@ def graphrag(
             makes one for each batch of reports. Those of the preparation have ``prepare_max_calls``.
     """
     index = yield from prepared(index_of)
-    asker = Asker(k, level, context_tokens, answer_tokens, map_tokens, seed)
+    context = context_tokens or CONTEXT[variant]
+    asker = Asker(k or ENTITIES[variant], level, context, REPORTS[variant], answer_tokens, map_tokens, seed)
     return (yield from SEARCHES[search](query.text, index, wordings("graphrag", prompt_file), asker))
 
 
@@ -127,7 +140,8 @@ def _local(question: str, index: Index, wording: Mapping[str, Wording], asker: A
     found = yield from retrieve(question, asker.k, "entities")
     if not found:
         return abstention((), "nothing retrieved")
-    around = surroundings(index, [index.entities[entity.id] for entity in found], asker.context_tokens)
+    chosen = [index.entities[entity.id] for entity in found]
+    around = surroundings(index, chosen, asker.context_tokens, asker.reports)
     reply = yield from asker.answered(wording["local"], around.shown(), question, asker.answer_tokens)
     return final(answer_or_first_line(reply), around.passages())
 

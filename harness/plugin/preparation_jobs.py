@@ -28,6 +28,7 @@ from lm_eval_rag.harness.data.folders import content_hash
 from lm_eval_rag.harness.data.page_store import split_id
 from lm_eval_rag.harness.data.products import FOLDER, OpenProduct, find_product
 from lm_eval_rag.harness.generators.base import Generator
+from lm_eval_rag.harness.retrieval import for_other_texts
 from lm_eval_rag.harness.retrieval.encoding import encoder_fingerprint
 
 log = logging.getLogger(__name__)
@@ -131,7 +132,8 @@ def ensure(work: Work, queries: Sequence[Query], run: Callable[[Sequence[Job], s
             are expected.
 
     Raises:
-        UserError: More calls are expected than are allowed, or a product is damaged.
+        UserError: More calls are expected than are allowed, a product is damaged, or the retriever is a saved run
+            without a fallback, which cannot search what is prepared.
     """
     settings, first = work.settings(), dict[str | None, Query]()
     for query in queries:
@@ -160,6 +162,7 @@ def _prepared(work: Work, jobs: Sequence[Job], run: Callable[[Sequence[Job], int
     with _alone(work, missing[0]):
         missing = _missing(work, missing)  # another process may have prepared them meanwhile
         if missing:
+            for_other_texts(work.corpora.retriever, work.corpora.options)  # a saved run cannot search what is prepared
             run(missing, _expected(work, missing))
     assert not _missing(work, missing)
     return {work.corpora.products.ids[work.corpora.key(job.query)] for job in missing}

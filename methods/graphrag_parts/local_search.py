@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.web.chunking import pieces
 from lm_eval_rag.methods.graphrag_parts.records import Entity, Index, Relation, Report, Unit
 from lm_eval_rag.methods.graphrag_parts.text_units import within
 
-UNITS, REPORTS = 0.5, 0.1  # shares of the context; entities and relations have the rest
+UNITS = 0.5  # share of the context; entities and relations have what units and reports leave
 RELATIONS = 10  # that lead out of the chosen entities, for each of these
 
 
@@ -34,15 +36,21 @@ class Surroundings:
         return tuple(Passage(id, "\n".join(parts)) for id, parts in texts.items())
 
 
-def surroundings(index: Index, chosen: Sequence[Entity], tokens: int) -> Surroundings:
-    """What is around the chosen entities, the best first, in ``tokens`` tokens."""
+def surroundings(index: Index, chosen: Sequence[Entity], tokens: int, share: float) -> Surroundings:
+    """What is around the chosen entities, the best first, in ``tokens`` tokens, a ``share`` of them for reports.
+
+    Of a first unit that is longer than the room for units its beginning is shown.
+    """
     units, reports = units_around(index, chosen), reports_around(index, chosen)
     elements: list[Entity | Relation] = [*chosen, *relations_around(index, chosen)]
-    rest = tokens - int(UNITS * tokens) - int(REPORTS * tokens)
+    for_units, for_reports = int(UNITS * tokens), int(share * tokens)
+    rest = tokens - for_units - for_reports
+    fitting = within([(unit, unit.text) for unit in units], for_units)
+    begun = [replace(unit, text=text) for unit in units[:1] for text in islice(pieces(unit.text, for_units or 1), 1)]
     return Surroundings(
-        tuple(within([(unit, unit.text) for unit in units], int(UNITS * tokens))),
+        tuple(fitting or begun),
         tuple(within([(one, one.text) for one in elements], rest)),
-        tuple(within([(report, report.text) for report in reports], int(REPORTS * tokens))),
+        tuple(within([(report, report.text) for report in reports], for_reports)),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from lm_eval_rag.harness.common.errors import CallError, PermanentError, TooLongError, UserError
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.scoring.normalise import count_words
 from lm_eval_rag.harness.web.chunking import pieces
 from lm_eval_rag.methods.graphrag import graphrag
 from lm_eval_rag.methods.graphrag_parts.communities import Community, Context, communities_of
@@ -327,12 +328,19 @@ def test_relations_that_lead_out_are_limited():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "shown"), [(8000, "U1 U0 U2 E0 E1 R0 R1 R2 C1 C0"), (40, "U1 U0 E0 E1 R0 R1 C1 C0"), (20, "U1 E0 E1 C1")]
+    ("tokens", "shown"),
+    [
+        (8000, "U1 U0 U2 E0 E1 R0 R1 R2 C1 C0"),
+        (40, "U1 U0 E0 E1 R0 R1 C1 C0"),
+        (20, "U1 E0 E1 C1"),
+        (10, "U1 E0"),  # five tokens of the first unit
+    ],
 )
 def test_shares_of_the_context(tokens, shown):
     """Half for units (10 tokens each), a tenth for reports (2), the rest for entities (4) and relations (3)."""
-    around = surroundings(INDEX, ENTITIES[:2], tokens)
+    around = surroundings(INDEX, ENTITIES[:2], tokens, 0.1)
     assert " ".join(passage.id for passage in around.shown()) == shown
+    assert sum(count_words(unit.text) for unit in around.units) <= tokens / 2
 
 
 def found(*ids):
@@ -346,6 +354,18 @@ def test_local_search(play):
     assert played.names == ["Prepared", "Retrieve", "local"] and played.answer.text == "Bo"
     assert [(p.id, p.text.count("unit")) for p in played.answer.passages] == [("p1", 1), ("p0", 1), ("p2", 1)]
     assert answered.prompt.passages[0].id == "U1"
+
+
+@pytest.mark.parametrize(
+    ("variant", "k", "tokens", "reports"), [("paper", 10, 8000, 0.1), ("official", 20, 12000, 0.15)]
+)
+def test_sizes_of_the_variants(variant, k, tokens, reports, play, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(
+        "lm_eval_rag.methods.graphrag.surroundings", lambda *given: (sizes.append(given[2:]), surroundings(*given))[1]
+    )
+    played = play(graphrag, [found("E0"), "Bo"], tables=TABLES, variant=variant)
+    assert played.asks[1][1].k == k and sizes == [(tokens, reports)]
 
 
 def test_local_search_without_an_entity_abstains(play, abstains):

@@ -212,6 +212,12 @@ def test_calls_are_paid_once_for_all_corpora_and_parameters(tmp_path):
     assert len(products()) == 4 and len(list(tmp_path.glob("prepare-*.sqlite"))) == 1
 
 
+def test_a_saved_run_alone_is_refused_before_calls_are_paid(tmp_path):
+    with pytest.raises(UserError, match="retriever_fallback="):
+        asked(generator := Notes(), retriever="run", retriever_path=str(tmp_path / "none.parquet"))
+    assert generator.prompts == []
+
+
 def test_a_text_that_names_a_file_is_no_file(tmp_path, monkeypatch):
     asked(Notes(), mark="x" * 5_000)  # longer than a file's name may be
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lm_eval_rag.harness import retrieval
 from lm_eval_rag.harness.backends.corpora import Corpora, RetrieveBackend
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import Retrieve
@@ -26,6 +28,7 @@ from lm_eval_rag.harness.retrieval.run_file import NOTE, read_note
 
 K, SHALLOW = 20, 5
 DENSE = 400  # passages of the demo
+TOWERS = Path(retrieval.__file__).parent / "static_towers"
 OPTIONS: dict[str, list[dict[str, Any]]] = {  # settings that each retriever is tried with
     "bm25": [{}, {"k1": 1.5, "dates": "whole"}],
     "dense": [{}],
@@ -120,6 +123,30 @@ def test_missing_queries_are_named_or_served_by_the_fallback(
     assert run.search(texts, K) == expected
     sources = [run.source_of(text) for text in texts]  # type: ignore[attr-defined]
     assert sources == ["run", "run", "bm25", "bm25", "bm25"]
+
+
+def test_the_fingerprint_has_the_checkpoint_of_the_fallback(
+    tmp_path: Path, corpus: Corpus, queries: list[Query]
+) -> None:
+    """A journal must not serve what another checkpoint in the same folder has ranked."""
+    path = str(saved(tmp_path / "run.parquet", queries[:1]))
+    folder = tmp_path / "tower"
+    shutil.copytree(TOWERS / "rgft", folder)
+    options = {"path": path, "fallback": "static", "fallback_adapter": str(folder)}
+    first = make_retriever("run", corpus, **options).fingerprint
+    assert make_retriever("run", corpus, **options).fingerprint == first
+    shutil.rmtree(folder)
+    shutil.copytree(TOWERS / "ssft", folder)
+    assert make_retriever("run", corpus, **options).fingerprint != first
+
+
+def test_a_damaged_note_is_named(tmp_path: Path, corpus: Corpus, queries: list[Query]) -> None:
+    path = saved(tmp_path / "run.parquet", queries[:1])
+    table = pq.read_table(path)
+    for note in (b"{", b"[]", b'{"format": 1}', b'{"format": 1, "corpora": {"x": 3}}'):
+        pq.write_table(table.replace_schema_metadata({NOTE: note}), path)
+        with pytest.raises(UserError, match=r"damaged|another format"):
+            make_retriever("run", corpus, path=str(path))
 
 
 def test_the_record_counts_who_served(tmp_path: Path, corpus: Corpus, queries: list[Query]) -> None:
