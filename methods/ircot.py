@@ -110,7 +110,8 @@ def ircot(
     notes = ["no answer in thoughts"]
     while len(thoughts) < last:
         shown = _cut(passages) if official else passages
-        prompt = wording["thought"].prompt(shown, begun=" ".join(thoughts), question=query.text)
+        order = "best_last" if flashrag else "best_first"
+        prompt = wording["thought"].prompt(shown, begun=" ".join(thoughts), order=order, question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
         thought = _to_full_stop(reply) if flashrag else first_sentence(reply)
         if not thought:
@@ -124,12 +125,12 @@ def ircot(
         if len(thoughts) == last and not flashrag:
             break
         new = yield from (_short_ones(_last_fact(query.text, thoughts), k) if official else retrieve(thought, k))
-        passages = _worst_first([*passages, *new]) if flashrag else merged([passages, new], most)
+        passages = _best_first([*passages, *new]) if flashrag else merged([passages, new], most)
     if flashrag:
         written = " ".join(thoughts)
         parts = FLASHRAG_END.split(written)
         answer = (parts[1] if len(parts) > 1 else written).strip().rstrip('."*')
-        return final(answer, _worst_first(passages)[::-1], notes, rationale_of(written))
+        return final(answer, _best_first(passages), notes, rationale_of(written))
     prompt = wording[reader].prompt(_cut(passages) if official else passages, question=query.text)
     reply = yield from generate(prompt, temperature=0.0, max_tokens=reader_tokens, stop=STOP)
     if reader == "cot" and not ENDS[variant](_first_line(reply) if official else reply):
@@ -173,10 +174,10 @@ def _to_full_stop(reply: str) -> str:
     return (head + stop).strip()
 
 
-def _worst_first(passages: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Each passage once with its best score, in ascending order of the scores."""
+def _best_first(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Each passage once with its best score, in descending order of the scores."""
     best: dict[str, Passage] = {}
     for passage in passages:
         if passage.id not in best or passage.score > best[passage.id].score:
             best[passage.id] = passage
-    return tuple(sorted(best.values(), key=lambda passage: passage.score))
+    return tuple(sorted(best.values(), key=lambda passage: passage.score))[::-1]

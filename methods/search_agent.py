@@ -12,7 +12,9 @@ tokens; a turn without a call is followed by a notice and counts as a search. Af
 more turn, without another word; if that has no answer, there is none. Their ``infer.py`` differs: turns of 1,024
 tokens, as many as the model takes, sampled at temperature 0.7, each after an empty line.
 
-Defaults: 3 passages a search and at most 4 searches, as in the paper; greedy, as in that evaluation.
+Defaults: 3 passages a search and at most 4 searches, as in the paper; greedy. That evaluation samples at temperature 1
+with top_p 0.95: it asks for greedy decoding, but the batch of each turn is built without that setting
+(``run_llm_loop``), and the engine's default is to sample. ``temperature=1.0`` does so, with top_p 1.
 
 Departures: the wording of the prompts is ours, also that of ``search_r1``, while the checkpoints were trained on the
 authors' (``scripts/search_r1_prompt.py`` makes a ``prompt_file=`` of it, with its form of results and its notice). A
@@ -28,11 +30,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lm_eval_rag.harness.common.errors import TooLongError
 from lm_eval_rag.harness.core.asks import generate, retrieve
-from lm_eval_rag.harness.core.parameters import Depth, Natural, Positive
+from lm_eval_rag.harness.core.parameters import Depth, Natural, NonNegative, Positive
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line
@@ -112,6 +114,7 @@ def search_agent(
     max_searches: Natural = 4,
     protocol: Literal["plain", "search_r1"] = "plain",
     turn_tokens: Positive = 500,
+    temperature: NonNegative = 0.0,
     prompt_file: str | None = None,
     max_calls: Positive | None = None,
 ) -> Plan[Answer]:
@@ -122,6 +125,7 @@ def search_agent(
         max_searches: Searches, at most, and turns before the last one, which should answer; 0 has that alone.
         protocol: Plain lines for any model, or Search-R1's tags for its checkpoints.
         turn_tokens: Limit of tokens of a turn.
+        temperature: Of all turns.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
         max_calls: Calls of the model, at most; beyond them it abstains. None is as many as the parameters lead to.
     """
@@ -131,7 +135,7 @@ def search_agent(
 
     def ask(end: str = "") -> Plan[str]:
         """The model's next turn, after as much of the transcript as it can read."""
-        decoding = {"temperature": 0.0, "max_tokens": turn_tokens, "stop": rules.stop}
+        decoding: dict[str, Any] = {"temperature": temperature, "max_tokens": turn_tokens, "stop": rules.stop}
         while True:
             so_far = f"{''.join(map(str, transcript))}{end}"
             told, begun = ("", so_far) if rules.one_reply else (so_far, "")

@@ -31,6 +31,7 @@ ALL = os.environ.get("LM_EVAL_RAG_ALL_COMMANDS") == "1"
 CHAT = "{server}/v1/chat/completions"
 STAND_INS = {  # what a command names -> what stands in for it; {} is a fixture
     r"gen_base_url=URL": f"gen_base_url={CHAT}",
+    r'"gen_base_url": "URL"': f'"gen_base_url": "{CHAT}"',
     r"kg=http://127.0.0.1:8000": f"kg={{graph}},generator=local-chat-completions,gen_base_url={CHAT}",  # quick
     r"url=http://127.0.0.1:8000/": "url={server}/",
     r"(?<=search_agent --model_args )generator=hf,gen_pretrained=PATH_OR_HUB_ID": (

@@ -1,5 +1,6 @@
 """Documents for users: their Python runs, and their commands name arguments and options that exist."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -68,7 +69,8 @@ def test_an_evaluation_names_what_exists(line: str) -> None:
         assert name in (*METHODS, OWN)
         about = model(name)
         known = {argument.name for argument in (*about.arguments, *about.shared)}
-        given = {part.partition("=")[0] for part in (arguments or "").split(",") if part}
+        listed = (part.partition("=")[0] for part in (arguments or "").split(",") if part)
+        given = set(json.loads(arguments) if (arguments or "").startswith("{") else listed)
         own = {key for key in given - known if not key.startswith(("gen_", "retriever_"))}
         assert not own or name == OWN, f"{name} has no {', '.join(own)}"  # those of OWN are its method's
         options = {

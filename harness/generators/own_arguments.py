@@ -48,6 +48,12 @@ def check_logprobs(name: str, arguments: Mapping[str, Any], *, is_chat_api: bool
         )
 
 
+def check_max_stops(name: str, arguments: Mapping[str, Any], *, is_api: bool) -> None:
+    """Raise a UserError for ``gen_max_stops``, the most stop strings of a request, without requests."""
+    if "max_stops" in arguments and not is_api:
+        raise UserError(f"gen_max_stops is for generators behind an API, not for generator={name}. Leave it out.")
+
+
 def extra_body(name: str, arguments: Mapping[str, Any], *, is_api: bool) -> Mapping[str, Any]:
     """The fields that ``gen_extra_body`` adds to every request of a generation: a dictionary, or JSON.
 

@@ -55,7 +55,7 @@ def completion_of(
     tokens, first = logs_of(choice, content, text, decoding.stop) if logs and text.strip() else ((), ())
     return Completion(
         text,
-        finish,
+        finish if text == content else "stop",  # what stands behind a stop string may be cut off, the reply is not
         storable(str(thinking) or thoughts),
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),

@@ -20,7 +20,8 @@ def request_options(
         seed: Of a sampled draw.
         turn_ends: Ids of tokens that end a reply beside the checkpoint's own (:mod:`.turn_end`).
     """
-    options: dict[str, Any] = {"until": list(decoding.stop), "max_gen_toks": decoding.max_tokens}
+    until = list(decoding.stop)[: spec.arguments.get("max_stops")]  # replies are cut at all of them when they are read
+    options: dict[str, Any] = {"until": until, "max_gen_toks": decoding.max_tokens}
     if decoding.temperature > 0:
         options |= {"do_sample": True, "temperature": decoding.temperature}
         if is_api or spec.is_vllm:  # no other is known to take one

@@ -30,6 +30,7 @@ from lm_eval_rag.harness.generators.own_arguments import (
     check_extractive,
     check_known,
     check_logprobs,
+    check_max_stops,
     extra_body,
 )
 from lm_eval_rag.harness.generators.packages import LITELLM, check_packages
@@ -54,18 +55,9 @@ KEYS = {  # what needs a key, and the environment variable that holds it
 }
 SECRETS = ("api_key", "apikey", "auth_token", "token", "header")  # would end up in the results file
 OURS = (  # arguments that are not lm_eval's
-    "extractive",
-    "logprobs",
-    "thinking_tokens",
-    "extra_body",
-    "retry_wait",
-    "rpm",
-    "tpm",
-    "ray",
-    "ray_cpus",
-    "prices",
-    *PRICES,
-)
+    "extractive", "logprobs", "thinking_tokens", "extra_body", "max_stops", "retry_wait", "rpm", "tpm", "ray",
+    "ray_cpus", "prices", *PRICES,
+)  # fmt: skip
 SPEED_ONLY = (
     "num_concurrent",
     "max_retries",
@@ -197,8 +189,9 @@ class ModelSpec:
         check_adapter(self.name, self.arguments, is_vllm=self.is_vllm, is_api=self.is_api)
         check_extractive(self.name, self.arguments, is_hf=self.is_hf)
         check_logprobs(self.name, self.arguments, is_chat_api=self.is_chat_api)
+        check_max_stops(self.name, self.arguments, is_api=self.is_api)
         check_ray(self.name, self.arguments, self.is_hf)
-        for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus", "thinking_tokens"):
+        for counted in ("num_concurrent", "max_retries", "rpm", "tpm", "ray_cpus", "thinking_tokens", "max_stops"):
             at_least(f"gen_{counted}", self.arguments.get(counted, 1))
         self.prices, self.extra_body  # noqa: B018 - raise
         import lm_eval.models  # noqa: F401  (the built-in models register here)

@@ -166,6 +166,8 @@ def test_flashrag_shows_the_worst_passage_first(play):
     assert "Documents:\na\nb\nc\n" in paper.prompts("thought")[1]
     assert [passage.id for passage in official.answer.passages] == ["a", "c", "b"]  # ours: best first for recall
     assert official.answer.passages[2].score == 1.0  # the better of its two scores
+    kept = official.asks[3][1].prompt.render(2)  # where the prompt has room for two
+    assert "Documents:\nc\na\n" in kept and "b" not in kept.split("Documents:")[1].split()
 
 
 def test_flashrag_has_no_reader(play):

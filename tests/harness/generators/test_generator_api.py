@@ -177,6 +177,17 @@ def test_fields_of_ones_own_are_in_every_request(server, monkeypatch, name):
     assert (server.seen[0]["chat_template_kwargs"], server.seen[0]["top_k"]) == ({"enable_thinking": False}, 5)
 
 
+def test_a_server_that_takes_one_stop_string_gets_one(server):
+    choice = {**chat_reply("Paris\nQuestion: which?")["choices"][0], "finish_reason": "length"}
+    server.reply = lambda body: {"choices": [choice]}
+    few = api(server, max_stops=1)
+    (found,) = few.complete(["p"], Decoding(9, ("\n\n", "\nQuestion:")), [0])
+    assert (found.text, found.finish) == ("Paris", "stop")  # it is cut at all of them
+    assert server.seen[0]["stop"] == ["\n\n"]
+    with pytest.raises(UserError, match="gen_max_stops is for generators behind an API"):
+        ModelSpec("hf", {"max_stops": 1}).check()
+
+
 def test_a_model_that_thinks_gets_room_and_no_stop_strings(server):
     server.reply = lambda body: chat_reply("<think>Rome\nor Paris?</think>\n\nParis\nIt is")
     thinks = api(server, thinking_tokens=1000, max_length=4000)
