@@ -224,6 +224,8 @@ def _account(work: Work, queries: Mapping[str | None, Query], built: set[str]) -
     for meta in metas:
         notes.update(meta["notes"])
     accounts = [meta["account"] for meta in metas]
+    if len(accounts) > 1:  # those by the clock overlap
+        accounts = [{name: value for name, value in account.items() if name != "elapsed"} for account in accounts]
     sums = {name: round(sum(each[name] for each in accounts), 6) for name in SUMMED if all(name in a for a in accounts)}
     return {
         "preparation": work.preparation.name,

@@ -134,7 +134,7 @@ def _rows(file: Path, corpus: Corpus) -> Any:
             f"the order of the vectors, into {names[0].name} or {names[1].name} beside it; or, if the vectors are in "
             "the order of the corpus, give retriever_index_ids=rows."
         )
-    ids = ids_file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    ids = ids_file.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")
     rows = DocumentIds(corpus).rows(ids)
     problem = _problem(ids, rows, len(corpus))
     if problem:

@@ -341,6 +341,7 @@ def test_questions_with_passages_of_their_own_have_a_product_each():
     assert not any((folder / "notes").exists() for folder in products())  # no index on disk for each question
     account = engine.prepared["note_all"]
     assert (account["corpora"], account["prepared_now"], account["calls"]) == (2, 2, 4)
+    assert "elapsed" not in account  # they were prepared at the same time
 
 
 def test_many_plans_are_under_way_but_not_all_at_once(monkeypatch):
