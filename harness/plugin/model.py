@@ -99,6 +99,7 @@ class RagLM(LM):  # type: ignore[misc]
         tasks = {id(query): request.task_name for query, request in zip(queries, requests, strict=True)}
         answers: dict[int, RagText] = {}
         journal = self.setup.open_journal(launched_rank())
+        held = len(journal)  # replies of earlier runs
         try:
             with TraceFile(self.setup.trace_path(launched_rank())) as trace_file:
 
@@ -117,6 +118,8 @@ class RagLM(LM):  # type: ignore[misc]
             journal.close()
         self._share_depth(requests, answers)
         self._count([(queries[i].id, answer.aux) for i, answer in answers.items()])
+        if self.generator.spec.is_api:
+            warn_of_kept(held, self.counts["journalled"])
         return [answers[i] for i in first]
 
     def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -277,8 +280,6 @@ class RagLM(LM):  # type: ignore[misc]
             self.counts.update(counts)
             self.unscored.extend(ids)
             tell(ids)
-        if self.generator.spec.is_api:
-            warn_of_kept(self.counts["journalled"])
 
 
 def model_class(name: str, method: Callable[..., Any]) -> type[RagLM]:

@@ -41,13 +41,19 @@ def warn_of_fallbacks(records: Records) -> None:
         )
 
 
-def warn_of_kept(journalled: int) -> None:
-    """One warning if the journal served replies to a run that asks a server, whose model may be another by now."""
-    if journalled:
+def warn_of_kept(held: int, journalled: int) -> None:
+    """One warning if replies of an earlier run served one that asks a server, whose model may be another by now.
+
+    Args:
+        held: Calls in the journal before the run.
+        journalled: Calls of the run that the journal served; some may be repeated ones of the run itself.
+    """
+    if held and journalled:
         log.warning(
-            "%d replies are of an earlier run with the same address and model name (the journal). If the server has "
-            "loaded another model since, give journal=off.",
+            "%d replies and retrievals are from the journal, which held %d of an earlier run with the same address and "
+            "model name. If the server has loaded another model since, give journal=off.",
             journalled,
+            held,
         )
 
 

@@ -55,10 +55,12 @@ def test_a_limit_of_calls_names_its_questions(said):
 
 
 def test_replies_that_were_kept_are_counted(said):
-    warn_of_kept(0)
-    warn_of_kept(4)
+    warn_of_kept(9, 0)
+    warn_of_kept(0, 4)  # they repeat calls of the run itself
+    warn_of_kept(9, 4)
     (line,) = said()
-    assert line.startswith("4 replies are of an earlier run") and line.endswith("give journal=off.")
+    assert line.startswith("4 replies and retrievals are from the journal, which held 9 of an earlier run")
+    assert line.endswith("give journal=off.")
 
 
 def test_queries_that_the_run_lacks_are_counted(said):
