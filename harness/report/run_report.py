@@ -73,7 +73,7 @@ def run_report(
         path=str(run.path),
         version=run.version,
         questions=len(run.questions),
-        unscored={id_: _why(sample) for id_, sample in run.questions.items() if not sample["metrics"]},
+        unscored={id_: _why(sample) for id_, sample in run.questions.items() if _is_unscored(sample)},
         scores=means(options.shown(run), lambda _: True),
         slices={name: means(options.headline(run), ids.__contains__) for name, ids in groups.items()},
         cost=_cost(run),
@@ -141,6 +141,13 @@ def _rejected(run: TaskRun) -> int:
 def _refused(run: TaskRun) -> int:
     """Answers that count as missing although they do not say "I don't know"."""
     return sum(one.rule == REFUSAL for one in _verdicts(run).values())
+
+
+def _is_unscored(sample: Mapping[str, Any]) -> bool:
+    """Whether a question has no score for want of an answer; one that was answered but has no gold is no failure."""
+    own = sample["doc"].get("_rag")
+    answered = own is not None and not own.get("failure") and not sample["doc"].get("answers")
+    return not sample["metrics"] and not answered
 
 
 def _why(sample: Mapping[str, Any]) -> str:

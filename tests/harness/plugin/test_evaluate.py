@@ -235,6 +235,23 @@ def test_mistakes_in_python(place: Path, methods: Any, said: str) -> None:
         lm_eval_rag.evaluate(FACTS, "asked.csv", methods=methods, out="out")
 
 
+def test_an_answer_to_a_question_without_gold_is_no_failure(place: Path) -> None:
+    """It has no score, and running again would not give it one."""
+
+    def town(question: str) -> str:
+        if "fails" in question:
+            raise ValueError("no")
+        return "Town 0"
+
+    questions = [
+        {"id": "gold", "question": "where was Person 0 born?", "answer": "Town 0"},
+        {"id": "none", "question": "where was Cy born?", "answer": ""},
+        {"id": "failed", "question": "what fails?", "answer": ""},
+    ]
+    evaluation = lm_eval_rag.evaluate(FACTS, questions, methods={"Mine": town}, out="out")
+    assert evaluation.unscored == ("failed",)
+
+
 def test_html_in_names_stays_text(place: Path) -> None:
     evaluation = lm_eval_rag.evaluate(FACTS, "asked.csv", methods=[first_object], model_args={"k": 1}, out="out")
     (run,) = evaluation.runs
