@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,10 +9,8 @@ from lm_eval_rag.harness.common.errors import UserError, at_least
 from lm_eval_rag.harness.core.types import Passage
 from lm_eval_rag.harness.data.parts import part_id
 from lm_eval_rag.harness.scoring.normalise import count_words
-from lm_eval_rag.harness.web.chunking import packed
+from lm_eval_rag.harness.web.chunking import packed, pieces
 from lm_eval_rag.harness.web.sentences import plain_sentences
-
-WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def check_budget(tokens: int, overlap: int) -> None:
@@ -45,8 +42,5 @@ def cut(document: Passage, tokens: int, overlap: int, title: str = "") -> list[P
 def _parts(sentence: str, tokens: int) -> Iterator[str]:
     if len(sentence) <= tokens or count_words(sentence) <= tokens:
         yield sentence
-        return
-    spans = [match.span() for match in WORD.finditer(sentence)]
-    for start in range(0, len(spans), tokens):
-        part = spans[start : start + tokens]
-        yield sentence[part[0][0] : part[-1][1]]
+    else:
+        yield from pieces(sentence, tokens)

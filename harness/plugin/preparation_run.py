@@ -18,12 +18,11 @@ from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 from lm_eval_rag.harness.core.watching import calls_of, watched
 from lm_eval_rag.harness.data.products import store_product
 from lm_eval_rag.harness.generators.base import Decoding, Generator
-from lm_eval_rag.harness.plugin.preparation_jobs import Job, Work
+from lm_eval_rag.harness.plugin.preparation_jobs import TOKENS, Job, Work
 
 # What a preparation leaves open: its calls do not depend on the task of the run.
 DECODING = Decoding(max_tokens=256, stop=(), temperature=0.0)
 WINDOW = 16  # corpora that are prepared at once, where each question has one of its own
-TOKENS = ("prompt_tokens", "completion_tokens")
 COUNTED = ("passages", "calls", "journalled", *TOKENS, "seconds", "elapsed", "dropped_passages")  # in an account
 OnStep = Callable[[Query, Step], None]
 
