@@ -224,6 +224,7 @@ def _scores(run: TaskRun, report: RunReport) -> dict[str, Any]:
         **scores,
         "prompt_tokens": cost.prompt_tokens if cost else None,
         "completion_tokens": cost.completion_tokens if cost else None,
+        "dollars": cost.dollars if cost else None,
         "seconds_p50": cost.seconds_p50 if cost else None,
     }
 

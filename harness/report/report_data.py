@@ -63,7 +63,11 @@ def _costs(run: RunReport) -> Iterable[tuple[str, float]]:
     if run.cost is not None:
         names = ("prompt_tokens", "completion_tokens", "seconds_p50", "seconds_p95", "dropped_passages")
         yield from ((name, getattr(run.cost, name)) for name in names)
+        yield from [] if run.cost.dollars is None else [("dollars", run.cost.dollars)]
         yield from ((f"calls {kind}", number) for kind, number in run.cost.calls.items())
+    for one in run.prepared:
+        costs = {name: value for name, value in dataclasses.asdict(one).items() if name != "name" and value is not None}
+        yield from ((f"preparation {one.name} {name}", value) for name, value in costs.items())
 
 
 def _differences(report: TaskReport) -> Iterable[dict[str, Any]]:

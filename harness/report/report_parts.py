@@ -24,6 +24,7 @@ class Cost:
         seconds_p95: 95th percentile of the seconds per question.
         calls: Kind of call (such as Generate, whose samples count each) or retrieval -> total number.
         dropped_passages: Total number of passages left out of prompts because they did not fit.
+        dollars: US dollars in all, where the run knew prices; calls that its journal served count too.
     """
 
     prompt_tokens: int
@@ -32,6 +33,26 @@ class Cost:
     seconds_p95: float
     calls: Mapping[str, int]
     dropped_passages: int
+    dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a method read its corpora with, once, before the first question (``raptor``, ``graphrag``).
+
+    Args:
+        name: Of the preparation.
+        calls: Of the generator.
+        prompt_tokens: Of those calls.
+        completion_tokens: Of those calls.
+        dollars: US dollars, where the run that made it knew prices.
+    """
+
+    name: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    dollars: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +82,7 @@ class RunReport:
         trivial: Whether it is a trivial baseline (:data:`~.trivial_baselines.TRIVIAL_BASELINES`).
         part: Numbers of questions that were asked and that the task has, where not all were asked (``--limit``,
             ``--samples``).
+        prepared: What was made of the corpora before the questions; its cost is not in ``cost``.
     """
 
     run: str
@@ -83,6 +105,7 @@ class RunReport:
     versions: Mapping[str, str] = field(default_factory=dict)
     trivial: bool = False
     part: tuple[int, int] | None = None
+    prepared: tuple[Prepared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from lm_eval_rag.harness.report.report_parts import RunReport, TaskReport
 from lm_eval_rag.harness.report.stats import Interval
 
 LISTED = 8  # maximum number of listed unscored questions; the JSON has all
+REASON = 100  # characters of a reason that are shown; the JSON has all
 SHOWN_SLICES = 12  # maximum number of values of a slice; the JSON has all
 
 
@@ -93,7 +94,10 @@ def _abstention(report: TaskReport) -> Iterable[Grid]:
 def _slices(report: TaskReport) -> Iterable[Grid]:
     metrics = list(dict.fromkeys(m for run in report.runs for scores in run.slices.values() for m in scores))
     rows = [
-        (name, run.run, f"{report.sizes[name]:,}", *(cell(run.slices.get(name, {}).get(m), m) for m in metrics))
+        (
+            *(name, run.run, f"{report.sizes[name]:,}"),
+            *(cell(run.slices.get(name, {}).get(m), m, report.sizes[name]) for m in metrics),
+        )
         for name in list(report.sizes)[:SHOWN_SLICES]
         for run in report.runs
     ]
@@ -105,16 +109,10 @@ def _slices(report: TaskReport) -> Iterable[Grid]:
 
 
 def _costs(report: TaskReport) -> Iterable[Grid]:
+    dollars = any(run.cost is not None and run.cost.dollars is not None for run in report.runs)
     head = (
-        "run",
-        "questions",
-        "unscored",
-        "prompt tokens",
-        "new tokens",
-        "s p50",
-        "s p95",
-        "dropped",
-        "calls, searches a question",
+        *("run", "questions", "unscored", "prompt tokens", "new tokens", *(["US$"] if dollars else [])),
+        *("s p50", "s p95", "dropped", "calls, searches a question"),
     )
     rows = []
     for run in report.runs:
@@ -122,10 +120,23 @@ def _costs(report: TaskReport) -> Iterable[Grid]:
         if run.cost is not None:
             n, cost = max(1, run.questions), run.cost
             calls = ", ".join(f"{kind} {number / n:.3g}" for kind, number in cost.calls.items())
-            row += [f"{cost.prompt_tokens:,}", f"{cost.completion_tokens:,}", f"{cost.seconds_p50:.3g}"]
-            row += [f"{cost.seconds_p95:.3g}", f"{cost.dropped_passages:,}", calls or "none"]
+            row += [f"{cost.prompt_tokens:,}", f"{cost.completion_tokens:,}"]
+            row += ["-" if cost.dollars is None else f"{cost.dollars:.4g}"] if dollars else []
+            row += [f"{cost.seconds_p50:.3g}", f"{cost.seconds_p95:.3g}", f"{cost.dropped_passages:,}", calls or "none"]
         rows.append((*row, *("-" * (len(head) - len(row)))))
-    yield Grid("Costs", head, tuple(rows), (0, len(head) - 1))
+    notes = ["dropped: passages left out of prompts because they did not fit."] if _dropped(report) else []
+    notes += [
+        f"{run.run}, before the first question, not in the table: the preparation of {one.name}, {one.calls:,} calls, "
+        f"{one.prompt_tokens:,} prompt tokens, {one.completion_tokens:,} new tokens"
+        + ("." if one.dollars is None else f", US$ {one.dollars:.4g}.")
+        for run in report.runs
+        for one in run.prepared
+    ]
+    yield Grid("Costs", head, tuple(rows), (0, len(head) - 1), tuple(notes))
+
+
+def _dropped(report: TaskReport) -> bool:
+    return any(run.cost is not None and run.cost.dropped_passages for run in report.runs)
 
 
 def _published(report: TaskReport) -> Iterable[Grid]:
@@ -172,11 +183,11 @@ def missing_of(report: TaskReport) -> Iterable[str]:
         yield f"only {asked:,} of the task's {of:,} questions were asked (--limit, --samples): {', '.join(names)}"
     for run in report.runs:
         if run.unscored:
-            named = [f"{id_} ({why[:60]})" for id_, why in list(run.unscored.items())[:LISTED]]
+            named = [f"{id_} ({_short(why)})" for id_, why in list(run.unscored.items())[:LISTED]]
             more = len(run.unscored) - LISTED
             yield f"unscored in {run.run}: {'; '.join(named)}" + (f"; and {more} more" if more > 0 else "")
         if run.unjudged:
-            why = next(iter(run.unjudged.values()))[:60]
+            why = _short(next(iter(run.unjudged.values())))
             yield f"no verdict in {run.run}: {len(run.unjudged)} answers ({why})"
     rejected = [f"{run.run} {run.rejected:,}" for run in report.runs if run.rejected]
     if rejected:
@@ -190,6 +201,10 @@ def missing_of(report: TaskReport) -> Iterable[str]:
             "refusals in other words than \"I don't know\", which count as missing as in CRAG's paper, and as "
             f"wrong in its public script: {', '.join(refused)}"
         )
+
+
+def _short(why: str) -> str:
+    return why if len(why) <= REASON else f"{why[:REASON]}..."
 
 
 TABLES: tuple[Callable[[TaskReport], Iterable[Grid]], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 from lm_eval_rag.harness.report.abstention_scores import Abstention, Weights, abstention, weighted
 from lm_eval_rag.harness.report.cluster_keys import Keys, cluster_labels
 from lm_eval_rag.harness.report.clusters import Clusters
-from lm_eval_rag.harness.report.report_parts import Cost, RunReport
+from lm_eval_rag.harness.report.report_parts import Cost, Prepared, RunReport
 from lm_eval_rag.harness.report.run_files import TaskRun
 from lm_eval_rag.harness.report.stats import Interval, interval, percentile
 from lm_eval_rag.harness.report.trivial_baselines import TRIVIAL_BASELINES
@@ -94,6 +94,7 @@ def run_report(
         versions=run.versions,
         trivial=run.model in TRIVIAL_BASELINES,
         part=_part(run),
+        prepared=_prepared(run),
     )
 
 
@@ -104,8 +105,7 @@ def curve_place(run: TaskRun, others: Sequence[TaskRun]) -> float | None:
 
 
 def _part(run: TaskRun) -> tuple[int, int] | None:
-    counts = run.results["n-samples"][run.task]
-    asked, all_of_them = counts.get("effective", 0), counts.get("original", 0)
+    asked, all_of_them = len(run.questions), run.results["n-samples"][run.task].get("original", 0)
     return (asked, all_of_them) if asked < all_of_them else None
 
 
@@ -171,4 +171,19 @@ def _cost(run: TaskRun) -> Cost | None:
         seconds_p95=percentile(seconds, 0.95),
         calls={kind: sum(record.get("calls", {}).get(kind, 0) for record in records) for kind in kinds},
         dropped_passages=total("dropped_passages"),
+        dollars=_dollars(records),
+    )
+
+
+def _dollars(records: Sequence[Mapping[str, Any]]) -> float | None:
+    known = [float(record["cost"]) for record in records if record.get("cost") is not None]
+    return sum(known) if known else None
+
+
+def _prepared(run: TaskRun) -> tuple[Prepared, ...]:
+    accounts: Mapping[str, Mapping[str, Any]] = (run.results["config"].get("rag") or {}).get("preparations") or {}
+    counted = ("calls", "prompt_tokens", "completion_tokens")
+    return tuple(
+        Prepared(name, *(int(account.get(key, 0)) for key in counted), account.get("cost"))
+        for name, account in accounts.items()
     )

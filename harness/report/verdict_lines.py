@@ -22,7 +22,8 @@ def verdict_lines(report: TaskReport) -> Iterable[str]:
         sign = 1 if _higher_is_better(metric) else -1
         best = max(scores, key=lambda name: sign * scores[name].mean)
         if not any(one.significant for one in own) and len({score.mean for score in scores.values()}) == 1:
-            yield f"{metric}: all runs have {cell(scores[best], metric)}."
+            which = "all runs" if len(scores) == len(report.runs) else f"the {len(scores)} runs that have a score all"
+            yield f"{metric}: {which} have {cell(scores[best], metric)}."
             continue
         surely = any(one.significant for one in own if best in (one.first, one.second))
         lead = "compared with" if report.against else "best is" if surely else "highest is"

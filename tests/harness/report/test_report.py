@@ -15,6 +15,7 @@ from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.content import build
 from lm_eval_rag.harness.report.document import document
 from lm_eval_rag.harness.report.report_cli import report_main
+from lm_eval_rag.harness.report.report_tables import grids_of
 from lm_eval_rag.harness.report.report_text import render
 from lm_eval_rag.harness.report.run_files import read_runs
 from lm_eval_rag.harness.report.stats import Interval, interval, paired
@@ -402,3 +403,38 @@ def test_questions_are_clustered_as_the_task_declares(make_run: Make, tmp_path: 
     (plain,) = build(runs, clustered=False)
     assert plain.runs[0].scores["em"] == interval(list(runs[0].scores["em"].values()))
     assert "clustered by" not in render(document([plain]))
+
+
+def test_dollars_and_preparations_are_costs_of_the_report(make_run: Make, tmp_path: Path) -> None:
+    """What a question cost is summed; what was paid before the first question stands beside it, never in it."""
+    make_run(tmp_path / "a", model="graphrag", n=60, edit=lambda _, record: record.update(cost=0.0015))
+    make_run(tmp_path / "b", model="standard_rag", n=60, seed=1)
+    (file,) = (tmp_path / "a").rglob("results_*.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    account = {"calls": 1260, "prompt_tokens": 284_570, "completion_tokens": 182_609, "cost": 0.152}
+    content["config"]["rag"] = {"preparations": {"graphrag": account}}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    reports = build(read_runs([tmp_path / "a", tmp_path / "b"]))
+    priced, unpriced = reports[0].runs
+    assert priced.cost is not None and priced.cost.dollars == pytest.approx(60 * 0.0015)
+    assert unpriced.cost is not None and unpriced.cost.dollars is None and unpriced.prepared == ()
+    text = " ".join(render(document(reports)).split())
+    assert "US$" in text and " 0.09 " in text
+    assert "preparation of graphrag, 1,260 calls, 284,570 prompt tokens, 182,609 new tokens, US$ 0.152." in text
+    assert "US$" not in render(document(build(read_runs([tmp_path / "b"]))))
+
+
+def test_failed_questions_were_asked(make_run: Make, tmp_path: Path) -> None:
+    """lm_eval counts scored questions only; a report says that not all were asked where a limit left some out."""
+    make_run(tmp_path, model="standard_rag", n=60, failing=0.5)
+    (report,) = build(read_runs([tmp_path]))
+    assert report.runs[0].unscored and report.runs[0].part is None
+
+
+def test_slices_show_how_many_were_scored(make_run: Make, tmp_path: Path) -> None:
+    make_run(tmp_path, model="standard_rag", n=60, failing=0.5)
+    (report,) = build(read_runs([tmp_path]))
+    (grid,) = [grid for grid in grids_of(report) if grid.title == "Scores by slice"]
+    for row, (name, size) in zip(grid.rows, report.sizes.items(), strict=True):
+        scored = report.runs[0].slices[name]["em"].n
+        assert row[2] == str(size) and scored < size and row[3].endswith(f" n={scored}")
