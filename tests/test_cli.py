@@ -1,6 +1,7 @@
 """``lm-eval-rag`` and how the stock ``lm_eval`` command runs and ends with our tasks and models."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,28 @@ def test_help_names_what_works_and_nothing_else(capsys: pytest.CaptureFixture[st
     assert cli.main(["--help"]) == 0 and capsys.readouterr().out == said
     listed = said.partition("commands:\n")[2].splitlines()
     assert [line.split()[0] for line in listed] == list(cli.COMMANDS)
+
+
+SLOW = """
+import asyncio, sys
+from lm_eval_rag import cli
+from lm_eval_rag.harness.core.loop import run_async
+async def answer():
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+cli.COMMANDS["evaluate"] = lambda argv: run_async(answer())
+sys.exit(cli.main(["evaluate"]))
+"""
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_command_ends_with_one_line(sent: signal.Signals, status: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+        process.send_signal(sent)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert said.startswith(b"lm-eval-rag: interrupted. ") and said.count(b"\n") == 1
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

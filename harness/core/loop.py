@@ -7,15 +7,19 @@ are abandoned: the threads are daemons, so they hold up neither the end of the r
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
+INTERRUPTED = 128 + signal.SIGINT  # exit status
 MOMENT = 0.5  # seconds
 WORKER = "lm-eval-rag worker"  # the name of the threads
 
@@ -143,6 +147,14 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         self._threads = []
+
+
+def leave(status: int) -> NoReturn:
+    """End the process at once: a model that is computing in a thread cannot be waited for."""
+    sys.stderr.flush()
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(status)
 
 
 def in_a_call() -> bool:

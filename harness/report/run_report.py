@@ -182,8 +182,13 @@ def _dollars(records: Sequence[Mapping[str, Any]]) -> float | None:
 
 def _prepared(run: TaskRun) -> tuple[Prepared, ...]:
     accounts: Mapping[str, Mapping[str, Any]] = (run.results["config"].get("rag") or {}).get("preparations") or {}
-    counted = ("calls", "prompt_tokens", "completion_tokens")
     return tuple(
-        Prepared(name, *(int(account.get(key, 0)) for key in counted), account.get("cost"))
+        Prepared(
+            name,
+            calls=int(account.get("calls", 0)),
+            prompt_tokens=int(account.get("prompt_tokens", 0)),
+            completion_tokens=int(account.get("completion_tokens", 0)),
+            dollars=account.get("cost"),
+        )
         for name, account in accounts.items()
     )

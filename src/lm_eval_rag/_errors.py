@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +22,11 @@ from typing import Any, NoReturn
 
 from lm_eval_rag._register import MODELS, tasks_folder
 from lm_eval_rag._saving import check_output, output_of, unsaved
-from lm_eval_rag.harness.core.loop import Terminated, in_a_call
+from lm_eval_rag.harness.core.loop import INTERRUPTED, Terminated, in_a_call, leave
 from lm_eval_rag.harness.plugin.trace_file import beside_samples
 from lm_eval_rag.harness.plugin.unscored import listening
 
-FAILED, BAD_INPUT, UNSCORED, INTERRUPTED = 1, 2, 3, 130
+FAILED, BAD_INPUT, UNSCORED = 1, 2, 3
 NAMED = 10  # at most so many unscored questions are named
 
 
@@ -99,22 +98,14 @@ def _stop(status: int) -> NoReturn:
     sys.stderr.write(
         "\nlm-eval-rag: interrupted. The same command again goes on: the journal holds every finished call.\n"
     )
-    _leave(status)
+    leave(status)
 
 
 def _end(message: str, status: int) -> NoReturn:
     sys.stderr.write(f"lm-eval-rag: {message}\n")
     if in_a_call():
-        _leave(status)
+        leave(status)
     sys.exit(status)
-
-
-def _leave(status: int) -> NoReturn:
-    """End the process at once: a model that is computing in a thread cannot be waited for."""
-    sys.stderr.flush()
-    sys.stdout.flush()
-    logging.shutdown()
-    os._exit(status)
 
 
 def _message(error: ValueError) -> str | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lm_eval_rag import __version__
 from lm_eval_rag.harness.common.errors import UserError, unknown
+from lm_eval_rag.harness.core.loop import INTERRUPTED, Terminated, in_a_call, leave
 
 USAGE = """lm-eval-rag: retrieval-augmented generation for the lm-evaluation-harness.
 
@@ -27,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
     Returns:
-        0; 1 if ``doctor`` found something wrong or the machine failed, such as by a full disk; 2 on bad input.
+        0; 1 if ``doctor`` found something wrong or the machine failed, such as by a full disk; 2 on bad input; 130 or 143
+        if it was interrupted (SIGINT, SIGTERM).
     """
     name, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
@@ -45,11 +47,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except UserError as error:
         return _end(str(error), error.status)
+    except KeyboardInterrupt as error:
+        return _stopped(error, INTERRUPTED)
+    except Terminated as error:
+        return _stopped(error, int(str(error.code)))
     except BrokenPipeError:  # whoever read our output has read enough, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
         return _end(f"{error}. This is a failure of the machine: see to it, and run the same command again.", FAILED)
+
+
+def _stopped(error: BaseException, status: int) -> int:
+    """Say that an interrupted command goes on; where a model still computes in a thread, the process ends here."""
+    notes = " ".join(getattr(error, "__notes__", ()))
+    _end(f"interrupted. The same command again goes on: the journal holds every finished call. {notes}".strip(), status)
+    if in_a_call():
+        leave(status)
+    return status
 
 
 def _end(message: str, status: int) -> int:
