@@ -7,8 +7,10 @@ docs/your_system.md has the format of requests and replies.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from lm_eval_rag.harness.core.asks import System, ask_system
-from lm_eval_rag.harness.core.parameters import Positive, Seconds
+from lm_eval_rag.harness.core.parameters import HOW, Positive, Seconds
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 
 
@@ -20,9 +22,9 @@ def external(
     model: str = "",
     key_env: str | None = None,
     batch: Positive = 1,
-    concurrency: Positive = 8,
-    timeout: Seconds = 300.0,
-    tries: Positive = 5,
+    concurrency: Annotated[Positive, HOW] = 8,
+    timeout: Annotated[Seconds, HOW] = 300.0,
+    tries: Annotated[Positive, HOW] = 5,
 ) -> Plan[Answer]:
     """Answer as the system does.
 

@@ -4,7 +4,8 @@ Preparation, once a corpus: passages are split into units of 1,200 tokens that o
 entities and relations of each unit, and is asked once more for what it missed (a gleaning). Records with equal names
 are merged, and the model makes one description of several. Hierarchical Leiden finds communities; one of more than 10
 entities is divided again. The model writes a report on each, the finest first: from the entities and relations within
-it, those of the highest degrees first; where they exceed 8,000 tokens, reports on its parts take their place.
+it, those of the highest degrees first; where they exceed 8,000 tokens, reports on its parts take their place. The extra
+``graphrag`` has the package.
 
 Question: ``search=global`` is the paper's. The reports of a ``level`` are shuffled into batches of 8,000 tokens. Each
 gives an answer with its helpfulness from 0 to 100; those above 0, the most helpful first, give the final answer.

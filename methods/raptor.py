@@ -3,7 +3,8 @@
 Preparation, once a corpus: passages are split into leaves of 100 tokens. Leaves with similar vectors are clustered and
 the model summarises each cluster; the summaries are clustered again, up to 5 layers. Clusters: UMAP to 10 dimensions, a
 Gaussian mixture whose size minimises BIC, first of all nodes, then within each cluster; a node is in every cluster to
-which it belongs with a probability over 0.1. A cluster of more than 3,500 tokens is clustered again.
+which it belongs with a probability over 0.1. A cluster of more than 3,500 tokens is clustered again. The extra
+``raptor`` has the packages.
 
 Question: ``search=collapsed`` takes the best nodes of all layers up to 2,000 tokens; ``search=tree`` the 5 best of the
 top layer, then of their children, and so on. The run's retriever ranks nodes. The paper's is SBERT with the cosine:

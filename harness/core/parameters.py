@@ -19,6 +19,7 @@ Positive = Annotated[int, Ge(1)]
 Depth = Annotated[int, Ge(1), Le(10_000)]  # of a ranking: a run keeps every passage, so more would fill the memory
 Natural = Annotated[int, Ge(0)]
 Share = Annotated[float, Ge(0), Le(1)]  # also a probability or a similarity
+HOW = "how"  # in an annotation: the parameter says how calls are made, not what comes of them
 NonNegative = Annotated[float, Ge(0)]  # such as a temperature
 AtLeastOne = Annotated[float, Ge(1)]  # such as a perplexity
 Seconds = Annotated[float, Gt(0)]
@@ -106,6 +107,12 @@ def bind(method: Callable[..., Any], given: Mapping[str, Any], others: tuple[str
             raise _unknown(name, known, others)
         check(name, value, hints[name])
     return partial(method, **given)
+
+
+def deciding(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a method's parameters that may change an answer: all but the ones annotated with ``HOW``."""
+    hints = hints_of(method)
+    return {name: value for name, value in parameters.items() if HOW not in getattr(hints[name], "__metadata__", ())}
 
 
 def _unknown(name: str, known: Mapping[str, Any], others: tuple[str, ...]) -> UserError:

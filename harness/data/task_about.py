@@ -36,6 +36,7 @@ class TaskAbout:
         files: The upstream files that its default corpus and questions are built from.
         facts: Title -> text: how many questions, over which passages, which slices, what gold answers and passages are.
         form: A document of the task with made-up content, where its own may not be shown; {} where they may.
+        model: Arguments of a model that was made for the task, for its command; "" where there is none.
     """
 
     summary: str
@@ -45,3 +46,4 @@ class TaskAbout:
     files: tuple[Source, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""

@@ -6,7 +6,9 @@ passages). Every other column is a slice. An empty cell means that the question 
 
 from __future__ import annotations
 
+import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.documents.records import READERS, Record, is_table, records
 
+log = logging.getLogger(__name__)
 TEXT, ANSWERS, GOLD = ("question", "query"), ("answers", "answer"), "gold_passages"
 KNOWN = (*TEXT, *ANSWERS, GOLD, "id", "_id", "time")
 TAKEN = ("corpus", "scoring", "gold", "facts", "triples", "evidence_sets", "answer_form", "num_fewshot")
@@ -59,6 +62,13 @@ def read_questions(source: Any) -> tuple[Question, ...]:
                 "question its own id, or leave the ids out."
             )
         questions[question.id] = question
+    texts = Counter((question.text, question.time) for question in questions.values())
+    repeated = [text for (text, _), number in texts.items() if number > 1]
+    if repeated:
+        log.warning(
+            "Repeated questions: %d, such as %r. Each is asked and counted as often as it is there.",
+            len(repeated), repeated[0][:80],
+        )  # fmt: skip
     if not questions:
         raise UserError(f"There are no questions in {str(source)[:80]!r}. Give {ALLOWED}.")
     return tuple(questions.values())
@@ -90,6 +100,9 @@ def _of_item(item: Any, where: str, id: str) -> Question:
 def _of_record(record: Record, id: str) -> Question:
     text = record.text(*TEXT)
     if text is None:
+        empty = next((column for column in TEXT if column in record.fields), None)
+        if empty is not None:
+            raise record.wrong(f"the question in the column {empty!r} is empty. Write one, or leave the row out.")
         columns = ", ".join(record.fields) or "none"
         raise record.wrong(f"there is no question (columns: {columns}). Name the column 'question'.")
     name, answers = record.first(ANSWERS)

@@ -62,11 +62,13 @@ class ServerWords:
         name: What it is, such as ``generator``.
         check: What to look at if it refuses or cannot be reached.
         look: What to look at if many requests fail alike.
+        timeout: The argument that says how long a reply may take.
     """
 
     name: str
     check: str
     look: str
+    timeout: str = "gen_timeout="
 
     def advice(self, problem: Problem) -> str:
         """The message that ends the run."""
@@ -96,17 +98,18 @@ def errors() -> tuple[type[Exception], ...]:
     return (*mine, aiohttp.ClientError, asyncio.TimeoutError, OSError, *((openai.OpenAIError,) if openai else ()))
 
 
-def problem_of(error: Exception, secrets: Sequence[str] = ()) -> Problem:
+def problem_of(error: Exception, secrets: Sequence[str] = (), server: ServerWords = GENERATOR) -> Problem:
     """What an error means.
 
     Args:
         secrets: Texts that must not be repeated.
+        server: What messages call it and its arguments.
     """
     import aiohttp
 
     status = getattr(error, "status", None) or getattr(error, "status_code", None)
     kind = str(status or type(error).__name__)
-    words = _redacted(_words(error, status), secrets)
+    words = _redacted(_words(error, status, server.timeout), secrets)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
         return Problem(words, kind, unreachable=True)
     if not isinstance(status, int):
@@ -170,12 +173,12 @@ def secrets(lm: Any) -> list[str]:
     return [key for key in keys if key.strip()]
 
 
-def _words(error: Exception, status: Any) -> str:
+def _words(error: Exception, status: Any, timeout: str) -> str:
     if isinstance(error, StatusError):
         said = "" if error.status in (401, 403) else " ".join(error.text.split())[:SHOWN]  # it may repeat the key
         return f"{error}: {said}".rstrip(": ")
     if isinstance(error, asyncio.TimeoutError):
-        return "no reply within gen_timeout= seconds"
+        return f"no reply within {timeout} seconds"
     text = " ".join(str(error).split())[:SHOWN]
     if status is not None:  # openai's, which hold what the server said
         return type(error).__name__ if status in (401, 403) else text

@@ -51,7 +51,7 @@ class Retrying:
                 async with self.gate.place(tokens):
                     reply = await once()
             except network.errors() as error:
-                problem = network.problem_of(error, self.secrets())
+                problem = network.problem_of(error, self.secrets(), self.server)
                 last, alike = tried == self.tries or not problem.transient, self.gate.failed(problem.words)
                 if problem.hopeless or (problem.unreachable and (last or alike >= GIVE_UP)):
                     raise UserError(self.server.advice(problem)) from None

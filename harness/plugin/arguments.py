@@ -17,7 +17,7 @@ from lm_eval_rag.harness.common.errors import UserError, at_least, unknown
 from lm_eval_rag.harness.common.paths import cache_dir
 from lm_eval_rag.harness.core.contract import check_method
 from lm_eval_rag.harness.core.journal import Journal, digest
-from lm_eval_rag.harness.core.parameters import bind, check, defaults, preset_of
+from lm_eval_rag.harness.core.parameters import bind, check, deciding, defaults, preset_of
 from lm_eval_rag.harness.core.prompts import read_prompt_file
 from lm_eval_rag.harness.documents.intake import as_corpus
 from lm_eval_rag.harness.generators.fit import check_version
@@ -72,10 +72,11 @@ class Setup:
     @property
     def fingerprint(self) -> str:
         """Hash of all that the answers depend on, but for the tasks' corpora, which have fingerprints of their own."""
-        return digest(self.identity())
+        identity = self.identity()
+        return digest({**identity, "parameters": deciding(self.method, identity["parameters"])})
 
     def identity(self) -> dict[str, Any]:
-        """What the fingerprint is of."""
+        """What the fingerprint is of, and the parameters that change no answer."""
         given = self.corpora.given
         return {
             "method": self.name,

@@ -29,7 +29,10 @@ WAIT = 1.0  # seconds before the second try
 GATHER = 0.01  # seconds in which the questions of a batch come together
 CHAT = "/chat/completions"  # how the address of an OpenAI-compatible server ends
 WORDS = network.ServerWords(
-    "system", "url=, key_env= and that it runs", "its log, and try one question with curl as in docs/your_system.md"
+    "system",
+    "url=, key_env= and that it runs",
+    "its log, and try one question with curl as in docs/your_system.md",
+    "timeout=",
 )
 OTHERWISE = "url=, or what the endpoint expects (docs/your_system.md)"
 

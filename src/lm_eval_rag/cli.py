@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
     Returns:
-        0; 1 if ``doctor`` found something wrong or the machine failed, such as by a full disk; 2 on bad input; 130 or 143
-        if it was interrupted (SIGINT, SIGTERM).
+        0; 1 if ``doctor`` found something wrong or the machine failed, such as by a full disk; 2 on bad input; 130
+        or 143 if it was interrupted (SIGINT, SIGTERM).
     """
     name, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):

@@ -15,4 +15,4 @@ def about() -> dict[str, TaskAbout]:
         "gold": "The answer as the chain of facts gives it; `gold` are the pages, `facts` the sentences and "
         "`triples` the facts that it needs.",
     }
-    return {"reasoning_demo": TaskAbout(summary, "this project", facts=facts)}
+    return {"reasoning_demo": TaskAbout(summary, "this project", facts=facts, model="generator=tiny_steps")}

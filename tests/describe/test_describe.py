@@ -13,6 +13,7 @@ from lm_eval_rag._register import METHODS, MODELS, method_of
 from lm_eval_rag.describe.description import KINDS, Description
 from lm_eval_rag.describe.docstrings import read_docstring
 from lm_eval_rag.describe.models import model
+from lm_eval_rag.describe.page import page
 from lm_eval_rag.describe.signatures import arguments_of
 from lm_eval_rag.describe.tasks import about_tasks, first_scores, names_in_files
 from lm_eval_rag.harness.core.parameters import defaults
@@ -237,3 +238,14 @@ def test_arguments_need_no_docstring() -> None:
 
     (argument,) = arguments_of(bare)
     assert (argument.name, argument.type, argument.default, argument.meaning) == ("k1", "a number", "0.9", "")
+
+
+def test_points_of_a_list_are_departures_of_their_own() -> None:
+    about = read_docstring("One.\n\nDepartures:\n- The first goes\n  on here.\n- ``b`` is the second.\n")
+    assert about.departures == ("The first goes on here.", "`b` is the second.")
+
+
+def test_a_group_has_the_terms_of_its_tasks() -> None:
+    (about,) = describe.described("multihop")
+    assert dict(about.notes)["terms"] == "those of its tasks, which `lm-eval-rag describe TASK` says."
+    assert "No terms apply." not in page(about)

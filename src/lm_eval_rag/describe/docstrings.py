@@ -22,7 +22,7 @@ class Docstring:
     Args:
         summary: The first paragraph.
         text: The other paragraphs, without departures; one that begins with spaces is a formula.
-        departures: The paragraphs that begin with, or end in, ``Departures: ...``.
+        departures: The paragraphs that begin with, or end in, ``Departures: ...``; of a list, its points.
         parameters: Meaning by name.
     """
 
@@ -46,9 +46,16 @@ def read_docstring(docstring: str | None) -> Docstring:
     for paragraph in paragraphs[1:]:
         before, mark, after = paragraph.partition(DEPARTURES)
         text += [before.strip()] if before.strip() and mark else [] if mark else [paragraph]
-        departures += [after.strip()] if mark else []
+        departures += _items(after.strip()) if mark else []
     summary = paragraphs[0] if paragraphs else ""
     return Docstring(summary, tuple(text), tuple(departures), tuple(_parameters(sections.get("Args", []))))
+
+
+def _items(text: str) -> list[str]:
+    """The points of a list, each on one line; another text as it is."""
+    if not text.startswith("- "):
+        return [text]
+    return [" ".join(item.split()) for item in f"\n{text}".split("\n- ")[1:]]
 
 
 def plain(block: str) -> str:

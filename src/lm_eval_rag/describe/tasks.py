@@ -15,6 +15,7 @@ from lm_eval_rag.harness.hub.terms import statements
 from lm_eval_rag.harness.plugin.shared_metadata import METADATA
 
 NAME = re.compile(r"^(?:task|group): (\S+)$", re.MULTILINE)
+GROUP = re.compile(r"^group: (\S+)$", re.MULTILINE)
 HEADLINE = re.compile(r"^ +headline: \[(.+)\]$", re.MULTILINE)
 INCLUDE = re.compile(r"^include: (\S+)$", re.MULTILINE)
 DEEPEST = 5  # files that include each other
@@ -27,6 +28,12 @@ def first_scores(name: str) -> tuple[str, ...]:
     while not (declared := HEADLINE.search(text)) and (included := INCLUDE.search(text)) and read < DEEPEST:
         text, read = (folder / included[1]).read_text(encoding="utf-8"), read + 1
     return tuple(part.strip(" \"'") for part in declared[1].split(",")) if declared else ()
+
+
+def group_names() -> tuple[str, ...]:
+    """The names of all groups."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(tasks_folder().rglob("*.yaml")))
+    return tuple(name for text in texts for name in GROUP.findall(text))
 
 
 def names_in_files() -> dict[str, str]:
@@ -70,11 +77,13 @@ def task(name: str) -> Description:
     own = tuple(Argument(key, one.type, one.default, one.meaning) for key, one in about.options.items())
     terms = statements(about.files)
     data = f"The data are subject to the terms of their sources: {'; '.join(terms)}." if terms else "No terms apply."
+    if name in group_names() and not terms:
+        data = "those of its tasks, which `lm-eval-rag describe TASK` says."
     return Description(
         kind="task",
         name=name,
         summary=about.summary,
-        usage=f"lm_eval --tasks {name} --model standard_rag",
+        usage=f"lm_eval --tasks {name} --model standard_rag" + (f" --model_args {about.model}" if about.model else ""),
         sources=(about.source,),
         departures=about.departures,
         arguments=own,

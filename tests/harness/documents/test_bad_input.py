@@ -54,7 +54,9 @@ DOCUMENTS = {
 }
 QUESTIONS = {
     "no question": ("q.csv", "qustion,answer\nwho?,me", r"q\.csv, line 2: there is no question \(columns: qustion"),
-    "a blank question": ("q.csv", "question,answer\nwho?,me\n ,me", r"q\.csv, line 3: there is no question"),
+    "a blank question": (
+        *("q.csv", "question,answer\nwho?,me\n ,me", r"q\.csv, line 3: the question in the column 'question' is empty"),
+    ),
     "one id twice": ("q.csv", "id,question\na,who?\na,when?", r"q\.csv, line 3: the id 'a' is that of .*line 2 too"),
     "an answer that is an object": (
         "q.jsonl", lines({"question": "who?", "answer": {"name": "me"}}), r"line 1: 'answer' is \{'name': 'me'\}\. Give"

@@ -101,3 +101,9 @@ def test_dated_facts_give_temporal_rules() -> None:
         ("praise", "visit", False, 0.5),
         ("visit", "praise", False, 1.0),
     }
+
+
+def test_a_repeated_question_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    assert len(read_questions(["who?", "when?", "who?"])) == 3
+    said = "Repeated questions: 1, such as 'who?'. Each is asked and counted as often as it is there."
+    assert caplog.messages == [said]

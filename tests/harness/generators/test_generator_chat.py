@@ -106,7 +106,7 @@ def test_chat_is_a_model_argument(tmp_path, little_llama):
     assert form(chat=False) == "raw text: chat=False" and form(chat=True) == "chat: asked for"
     with pytest.raises(UserError, match="chat='no' is not allowed"):
         form(chat="no")
-    given = {"generator": "local-chat-completions", "gen_base_url": "http://127.0.0.1", "chat": False}
+    given = {"generator": "local-chat-completions", "gen_base_url": "http://127.0.0.1", "gen_model": "m", "chat": False}
     with pytest.raises(UserError, match=r"chat=False is not possible with generator=local-chat-completions"):
         read_arguments("rulerag_icl", rulerag_icl, given)
 

@@ -167,3 +167,11 @@ def test_a_fingerprint_reads_the_folder_once(tmp_path, monkeypatch):
     assert len({generator.fingerprint for _ in range(5)}) == 1 and len(read) == 1
     generator.chat = True  # lm_eval says so only once the model is made
     assert generator.fingerprint != LMGenerator(ModelSpec("hf", {"pretrained": str(tmp_path)})).fingerprint
+
+
+@pytest.mark.parametrize("name", [CHAT, "local-completions"])
+def test_a_server_is_told_which_model(name):
+    """lm_eval would send ``"model": null``, and the results would not name the model."""
+    with pytest.raises(UserError, match=f"generator={name} needs gen_model="):
+        ModelSpec(name, {"base_url": "http://127.0.0.1:1/v1"}).check()
+    ModelSpec(name, {"base_url": "http://127.0.0.1:1/v1", "model": "any"}).check()

@@ -18,7 +18,9 @@ from pydantic import TypeAdapter
 
 from lm_eval_rag import Answer, Passage, Query, UserError, run
 from lm_eval_rag.harness.core.record import record
+from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.systems.exchange import Question, Reply, read_reply, schema
+from lm_eval_rag.methods.external import external
 
 DOCUMENTS = [Passage("a", "Ada was born in Vale."), Passage("b", "Bo was born in Moor."), Passage("c", "It rains.")]
 QUESTIONS = ["where was Ada born?", "where was Bo born?", "why?"]
@@ -355,3 +357,14 @@ def test_a_running_loop_is_no_hindrance(system: Path) -> None:
         return ask(system, "slow")
 
     assert len(asyncio.run(notebook())) == 3
+
+
+def test_a_longer_timeout_goes_on_in_the_same_journal(system: Path) -> None:
+    """What says how calls are made is no part of the run's fingerprint; what may change an answer is."""
+
+    def fingerprint(**parameters: Any) -> str:
+        return read_arguments("external", external, {"function": f"{system}:plain", **parameters}).fingerprint
+
+    first = fingerprint()
+    assert fingerprint(timeout=900.0) == fingerprint(concurrency=2) == fingerprint(tries=1) == first
+    assert len({first, fingerprint(batch=2), fingerprint(model="other")}) == 3
