@@ -11,6 +11,7 @@ from typing import Any
 
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import hash_of
 
 # Files of a checkpoint in Hugging Face format. Exports to other runtimes and training logs are ignored.
 WEIGHTS = (".safetensors", ".bin")
@@ -96,5 +97,4 @@ def content_hash(folder: Path) -> str:
 @lru_cache(maxsize=1024)
 def _file_hash(path: Path, size: int, changed: int) -> str:
     """sha256 of a file, cached by size and time of change: a run may open the same checkpoint once per question."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_of(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -32,6 +33,12 @@ def cache_dir() -> Path:
 def mirror_dir() -> Path | None:
     """``$LM_EVAL_RAG_MIRROR``: a local folder that serves the files of the manifests first, or None."""
     return _folder(MIRROR)
+
+
+def hash_of(path: Path, algorithm: str = "sha256") -> str:
+    """The hash of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _folder(variable: str) -> Path | None:

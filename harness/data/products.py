@@ -6,7 +6,6 @@ with the columns ``id`` and ``text`` is a corpus, whose index is stored in a sub
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
-from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.common.paths import cache_dir, hash_of
 from lm_eval_rag.harness.core.preparing import Product, Row
 from lm_eval_rag.harness.data.corpus import COLUMNS, Corpus
 from lm_eval_rag.harness.data.folders import META, check_folder, content_folder, content_hash
@@ -53,7 +52,7 @@ def store_product(inputs: Mapping[str, Any], product: Product, account: Mapping[
         for name, rows in product.tables.items():
             pq.write_table(_table(rows), folder / f"{name}.parquet")
         sizes = {name: len(rows) for name, rows in product.tables.items()}
-        hashes = {name: _sha256(folder / f"{name}.parquet") for name in product.tables}
+        hashes = {name: hash_of(folder / f"{name}.parquet") for name in product.tables}
         told = {"inputs": dict(inputs), "tables": sizes, "notes": dict(product.notes), "account": dict(account)}
         return {**told, "sha256": hashes}
 
@@ -136,11 +135,6 @@ class OpenProduct:
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, error) from None
         return read_parquet(path, columns)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _table(rows: Sequence[Row]) -> Any:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.common.paths import cache_dir, mirror_dir, storing
+from lm_eval_rag.harness.common.paths import cache_dir, hash_of, mirror_dir, storing
 from lm_eval_rag.harness.common.progress import Meter
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def sha256_of(source: Source) -> str:
     Raises:
         UserError: As :func:`fetch`.
     """
-    return source.sha256 if source.sha256 != UNVERIFIED else _digest(fetch(source))
+    return source.sha256 if source.sha256 != UNVERIFIED else hash_of(fetch(source))
 
 
 def _cached(source: Source) -> Path:
@@ -184,8 +184,8 @@ def _recorded(path: Path) -> Path:
 def _record(source: Source, path: Path, record: Path) -> None:
     """Record the hash of an unverified download; refuse one that differs from what was recorded before."""
     if not record.is_file():
-        record.write_text(_digest(path), encoding="ascii")
-    elif record.read_text(encoding="ascii") != _digest(path):
+        record.write_text(hash_of(path), encoding="ascii")
+    elif record.read_text(encoding="ascii") != hash_of(path):
         raise _unavailable(
             source, f"the server's file has changed since {record} was written; delete that to accept it"
         )
@@ -260,23 +260,18 @@ def _check_whole(source: Source, partial: Path) -> None:
         raise OSError(f"it ended after {size:,} of {source.bytes:,} bytes; run the same command again to continue it")
 
 
-def _digest(path: Path, algorithm: str = "sha256") -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
-
-
 def _is_right(path: Path, source: Source) -> bool:
     if source.bytes and path.stat().st_size != source.bytes:
         return False
     if source.verified:
         algorithm, expected = source.pinned
-        return _digest(path, algorithm) == expected
+        return hash_of(path, algorithm) == expected
     recorded = _recorded(path)
-    return not recorded.is_file() or _digest(path) == recorded.read_text(encoding="ascii")
+    return not recorded.is_file() or hash_of(path) == recorded.read_text(encoding="ascii")
 
 
 def _measured(path: Path, algorithm: str = "sha256") -> str:
-    return f"{path.stat().st_size} bytes, {algorithm} {_digest(path, algorithm)}"
+    return f"{path.stat().st_size} bytes, {algorithm} {hash_of(path, algorithm)}"
 
 
 def _unavailable(source: Source, reason: str) -> UnavailableError:

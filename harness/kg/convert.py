@@ -8,14 +8,13 @@ object for a dictionary, a list of row objects for a frame.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import tempfile
 from pathlib import Path
 
 from lm_eval_rag.harness.common.errors import CallError
-from lm_eval_rag.harness.common.paths import cache_dir, storing
+from lm_eval_rag.harness.common.paths import cache_dir, hash_of, storing
 from lm_eval_rag.harness.common.progress import Meter, written
 from lm_eval_rag.harness.kg.guarded_files import convert_file
 from lm_eval_rag.harness.kg.official import OFFICIAL
@@ -33,7 +32,7 @@ def open_records(folder: Path, *names: str) -> Records:
         MachineError: The disk is full, or the cache cannot be written.
     """
     path = find(folder, *names)
-    digest = sha256(path)
+    digest = hash_of(path)
     target = cache_dir() / "kg" / f"{path.name.partition('.')[0]}-{digest[:16]}-{GROUP}.parquet"
     if not target.is_file():
         logger.info("converting %s, once", path)
@@ -65,9 +64,3 @@ def find(folder: Path, *names: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise CallError(f"the knowledge graph {folder} holds no {' or '.join(names)}: this function has no data here")
-
-
-def sha256(path: Path) -> str:
-    """The hash of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

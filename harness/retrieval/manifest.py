@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import hash_of
 from lm_eval_rag.harness.retrieval.shards import (
     AGAIN,
     FORMAT,
@@ -16,7 +17,6 @@ from lm_eval_rag.harness.retrieval.shards import (
     Shards,
     as_note,
     map_shard,
-    sha256,
     write_json,
 )
 
@@ -95,7 +95,7 @@ def verify(shards: Shards) -> None:
     """
     for shard in shards.shards:
         path = shards.folder / shard.file
-        if sha256(path) != shard.sha256:
+        if hash_of(path) != shard.sha256:
             raise UserError(f"The shard {path} is damaged: its sha256 is not the manifest's. {AGAIN}")
 
 

@@ -20,11 +20,12 @@ from typing import Any, Literal
 import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.common.paths import hash_of
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import nearest
 from lm_eval_rag.harness.retrieval.document_ids import DocumentIds
 from lm_eval_rag.harness.retrieval.manifest import open_shards
-from lm_eval_rag.harness.retrieval.shards import MANIFEST, sha256
+from lm_eval_rag.harness.retrieval.shards import MANIFEST
 from lm_eval_rag.harness.retrieval.vector_files import read_vectors, sampled_hash, vector_file, without_ids
 
 Ids = Literal["file", "rows"]
@@ -100,7 +101,7 @@ def _of_shards(folder: Path, corpus: Corpus, tower: Mapping[str, Any] | None) ->
     """Vectors that ``lm-eval-rag encode`` made, in the order of the corpus."""
     expected = {"corpus": corpus.fingerprint, **({} if tower is None else {"tower": tower})}
     vectors = open_shards(folder, len(corpus), expected)
-    return PrebuiltVectors(sha256(folder / MANIFEST)[:16], vectors, nearest.flat(vectors), None, None)
+    return PrebuiltVectors(hash_of(folder / MANIFEST)[:16], vectors, nearest.flat(vectors), None, None)
 
 
 def _explore(index: Any, nodes: int, lists: int) -> None:

@@ -7,7 +7,6 @@ when the first such query comes.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from lm_eval_rag.harness.checkpoints.download import fetch_folder
 from lm_eval_rag.harness.common.errors import UserError, at_least
+from lm_eval_rag.harness.common.paths import hash_of
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval.document_ids import DocumentIds
 from lm_eval_rag.harness.retrieval.run_file import SUFFIX, RunNote, read_note, read_rows
@@ -47,8 +47,7 @@ class Run:
         self._corpus, self._path = corpus, path
         self._file, self._note = _of_corpus(path, corpus)
         self._make_fallback, self._fallback_name = fallback, fallback_name
-        with self._file.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        content = hash_of(self._file)
         made = self._note.corpora[corpus.fingerprint].retriever
         otherwise = f", else {fallback_name} over {corpus.fingerprint}" if fallback else ""
         self.fingerprint = f"run(sha256={content}) of [{made}]{otherwise}"

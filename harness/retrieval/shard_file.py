@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from lm_eval_rag.harness.common.errors import UserError
-from lm_eval_rag.harness.retrieval.shards import Shard, Store, as_note, coded, sha256, stored_type, write_json
+from lm_eval_rag.harness.common.paths import hash_of
+from lm_eval_rag.harness.retrieval.shards import Shard, Store, as_note, coded, stored_type, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def make(one: Shardful, encode: Callable[[int, int], Any], chunk: int, update: C
         os.fsync(file.fileno())
     final = one.folder / f"{one.name}.npy"
     one.partial.replace(final)
-    note = Shard(final.name, one.start, one.stop, dimensions, one.store, sha256(final), one.made_from)
+    note = Shard(final.name, one.start, one.stop, dimensions, one.store, hash_of(final), one.made_from)
     write_json(one.note_file, as_note(note))
     one.done.unlink(missing_ok=True)
 

@@ -9,7 +9,6 @@ exact over what is stored.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -189,9 +188,3 @@ def write_json(path: Path, value: Any) -> None:
 def as_note(shard: Shard) -> dict[str, Any]:
     """The note of a shard, for JSON."""
     return asdict(shard)
-
-
-def sha256(path: Path) -> str:
-    """Of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,6 @@ folder ``<task>/<hash>`` names the store, the number of pages of a question in t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
-from lm_eval_rag.harness.common.paths import cache_dir
+from lm_eval_rag.harness.common.paths import cache_dir, hash_of
 from lm_eval_rag.harness.data.folders import CARD, META, content_folder
 from lm_eval_rag.harness.data.sources import Source, fetch, read_manifest
 from lm_eval_rag.tasks.crag import card
@@ -149,7 +148,7 @@ def _identity(path: Path) -> str:
     if about.st_size > HASHED_WHOLE:
         return f"{about.st_size} bytes of {about.st_mtime_ns}"
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hash_of(path)
     except OSError as error:
         raise UserError(f"data_files: {path} cannot be read: {error.strerror}.") from None
 
