@@ -65,4 +65,4 @@ def warn_of_all(name: str, records: Records) -> None:
     if all(aux["abstained"] for aux in finished):
         log.warning("%s abstained on all %d questions.", name, len(finished))
     for note in sorted(set.intersection(*(set(aux["notes"]) for aux in finished))):
-        log.warning("%s, all %d questions: %s.", name, len(finished), note)
+        log.warning("%s: each of the %d questions has the note %r.", name, len(finished), note)

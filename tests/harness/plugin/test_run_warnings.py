@@ -21,8 +21,8 @@ def test_abstentions_and_notes_of_all_questions(said):
     warn_of_all("rule_vote", records(5, abstained=True, notes=["no fact", "one more"]))
     assert said() == [
         "rule_vote abstained on all 5 questions.",
-        "rule_vote, all 5 questions: no fact.",
-        "rule_vote, all 5 questions: one more.",
+        "rule_vote: each of the 5 questions has the note 'no fact'.",
+        "rule_vote: each of the 5 questions has the note 'one more'.",
     ]
 
 
@@ -34,7 +34,7 @@ def test_one_other_question_or_too_few_are_no_warning(said):
 
 def test_failed_questions_do_not_count(said):
     warn_of_all("m", [*records(5, notes=["n"]), *records(2, failure="timeout")])
-    assert said() == ["m, all 5 questions: n."]
+    assert said() == ["m: each of the 5 questions has the note 'n'."]
 
 
 def test_cut_replies_name_ten_questions(said):
