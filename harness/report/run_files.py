@@ -38,7 +38,8 @@ class TaskRun:
         task: Name of the task.
         path: The results file.
         results: Content of the results file.
-        samples: Lines of the samples file, in order.
+        samples: Lines of the samples file, in order; a report on some of the questions has only theirs.
+        asked: Number of questions of the whole file, whether they were scored or failed.
     """
 
     label: str
@@ -46,6 +47,7 @@ class TaskRun:
     path: Path
     results: Mapping[str, Any]
     samples: tuple[Mapping[str, Any], ...]
+    asked: int
 
     @property
     def reported(self) -> Mapping[str, Any]:
@@ -156,10 +158,12 @@ def read_runs(paths: Sequence[str | Path]) -> list[TaskRun]:
         if "bypass,none" in results["results"].get(task, {}):
             raise UserError(f"{path}: {task} has no scores because of --predict_only. Run it without this option.")
     labels = _labels([results["config"] | {"path": path} for path, results in newest.values()])
-    return [
-        TaskRun(labels[str(path)], key[-1], path, results, tuple(_read_samples(path, results, key[-1])))
-        for key, (path, results) in newest.items()
-    ]
+    return [_task_run(labels[str(path)], task, path, results) for (*_, task), (path, results) in newest.items()]
+
+
+def _task_run(label: str, task: str, path: Path, results: Mapping[str, Any]) -> TaskRun:
+    samples = tuple(_read_samples(path, results, task))
+    return TaskRun(label, task, path, results, samples, asked=len({question_id(sample) for sample in samples}))
 
 
 def _without_others(paths: Sequence[str | Path]) -> list[Path]:

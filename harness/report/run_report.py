@@ -105,8 +105,8 @@ def curve_place(run: TaskRun, others: Sequence[TaskRun]) -> float | None:
 
 
 def _part(run: TaskRun) -> tuple[int, int] | None:
-    asked, all_of_them = len(run.questions), run.results["n-samples"][run.task].get("original", 0)
-    return (asked, all_of_them) if asked < all_of_them else None
+    of: int = run.results["n-samples"][run.task].get("original", 0)
+    return (run.asked, of) if run.asked < of else None
 
 
 def _method(run: TaskRun) -> str:

@@ -14,6 +14,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.content import build
 from lm_eval_rag.harness.report.document import document
+from lm_eval_rag.harness.report.filtering import only_where
 from lm_eval_rag.harness.report.report_cli import report_main
 from lm_eval_rag.harness.report.report_tables import grids_of
 from lm_eval_rag.harness.report.report_text import render
@@ -427,8 +428,11 @@ def test_dollars_and_preparations_are_costs_of_the_report(make_run: Make, tmp_pa
 def test_failed_questions_were_asked(make_run: Make, tmp_path: Path) -> None:
     """lm_eval counts scored questions only; a report says that not all were asked where a limit left some out."""
     make_run(tmp_path, model="standard_rag", n=60, failing=0.5)
-    (report,) = build(read_runs([tmp_path]))
+    runs = read_runs([tmp_path])
+    (report,) = build(runs)
     assert report.runs[0].unscored and report.runs[0].part is None
+    (some,) = build(only_where(runs, "slice=direct"))
+    assert some.runs[0].questions < 60 and some.runs[0].part is None
 
 
 def test_slices_show_how_many_were_scored(make_run: Make, tmp_path: Path) -> None:
