@@ -25,7 +25,7 @@ def run(method, right, found, answer="Vale", text="Ada was born in Vale."):
         samples.append(
             {"doc_id": i, "doc": doc, "filter": "none", "filtered_resps": [answer], "metrics": list(scores), **scores}
         )
-    return TaskRun(method, "ruleqa_demo", Path("results.json"), {}, tuple(samples))
+    return TaskRun(method, "ruleqa_demo", Path("results.json"), {}, tuple(samples), len(samples))
 
 
 @pytest.fixture

@@ -76,4 +76,4 @@ def sample_run(entry: Entry, task: str) -> TaskRun:
             }
         )
     results = {"results": {task: {}}, "configs": {task: {}}, "config": {"model": entry.card.method}}
-    return TaskRun(entry.card.name, task, Path(entry.path.name), results, tuple(samples))
+    return TaskRun(entry.card.name, task, Path(entry.path.name), results, tuple(samples), len(samples))
