@@ -29,13 +29,14 @@ from test_documents import PAGES, ROOT, commands
 
 ALL = os.environ.get("LM_EVAL_RAG_ALL_COMMANDS") == "1"
 CHAT = "{server}/v1/chat/completions"
+SERVED = f"generator=local-chat-completions,gen_model=m,gen_base_url={CHAT}"
 STAND_INS = {  # what a command names -> what stands in for it; {} is a fixture
     r"gen_base_url=URL": f"gen_base_url={CHAT}",
     r'"gen_base_url": "URL"': f'"gen_base_url": "{CHAT}"',
-    r"kg=http://127.0.0.1:8000": f"kg={{graph}},generator=local-chat-completions,gen_base_url={CHAT}",  # quick
+    r"kg=http://127.0.0.1:8000": f"kg={{graph}},{SERVED}",  # quick
     r"url=http://127.0.0.1:8000/": "url={server}/",
     r"(?<=search_agent --model_args )generator=hf,gen_pretrained=PATH_OR_HUB_ID": (
-        f"generator=local-chat-completions,gen_base_url={CHAT}"  # its prompt does not fit into the small model
+        SERVED  # its prompt does not fit into the small model
     ),
     r"PATH_OR_HUB_ID|(?<=gen_pretrained=)[AB]\b": "{little_llama}",
 }

@@ -201,10 +201,6 @@ class ModelSpec:
             raise unknown("generator", self.name, [*EMBEDDED, *model_registry.keys()])
         if self.is_api and self.name not in (*LITELLM, *EMBEDDED):
             check_known(self.name, self.arguments, OURS)
-            if not (self.arguments.get("model") or self.arguments.get("pretrained")):
-                raise UserError(
-                    f"generator={self.name} needs gen_model=: the name by which its server knows the model."
-                )
         for url in self.urls or (None,):
             check_address(self.name, url)
         if self.name in EMBEDDED and not EMBEDDED[self.name].is_dir():
@@ -215,6 +211,8 @@ class ModelSpec:
             )
         if self.name in KEYS and not os.environ.get(KEYS[self.name]):
             raise UserError(f"generator={self.name} needs the environment variable {KEYS[self.name]}; it is not set.")
+        if self.is_api and not (self.arguments.get("model") or self.arguments.get("pretrained")):
+            raise UserError(f"generator={self.name} needs gen_model=: the name by which its server knows the model.")
 
     def check_packages(self) -> None:
         """Raise a UserError that says what to install where a package is missing that the model needs."""

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 from lm_eval_rag._register import METHODS
 from lm_eval_rag._register import method_of as method
@@ -104,7 +104,7 @@ def _beyond(bound):
         yield math.nextafter(bound.ge, -math.inf)
     elif isinstance(bound, Gt):
         yield bound.gt
-    else:
+    elif isinstance(bound, Le):
         yield math.nextafter(bound.le, math.inf)
 
 

@@ -343,7 +343,7 @@ def test_several_tasks_of_one_run(make_run: Make, tmp_path: Path) -> None:
     make_run(tmp_path / "a", model="rule_vote", task="ruleqa_i", n=20)
     make_run(tmp_path / "b", model="rule_vote", task="ruleqa_f", n=10)
     a, b = read_runs([tmp_path])
-    index, questions = data_of(page_of([a, type(b)(a.label, b.task, b.path, b.results, b.samples)]))
+    index, questions = data_of(page_of([a, type(b)(a.label, b.task, b.path, b.results, b.samples, b.asked)]))
     assert [row["task"] for row in index["rows"]] == ["ruleqa_i"] * 20 + ["ruleqa_f"] * 10
     assert len(questions) == 30 and index["runs"] == ["rule_vote"]
 
