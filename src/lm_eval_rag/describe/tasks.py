@@ -30,10 +30,10 @@ def first_scores(name: str) -> tuple[str, ...]:
     return tuple(part.strip(" \"'") for part in declared[1].split(",")) if declared else ()
 
 
-def group_names() -> tuple[str, ...]:
-    """The names of all groups."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(tasks_folder().rglob("*.yaml")))
-    return tuple(name for text in texts for name in GROUP.findall(text))
+def is_group(name: str) -> bool:
+    """Whether a name is that of a group of tasks."""
+    file = tasks_folder() / names_in_files()[name] / f"{name}.yaml"
+    return bool(GROUP.search(file.read_text(encoding="utf-8")))
 
 
 def names_in_files() -> dict[str, str]:
@@ -77,7 +77,7 @@ def task(name: str) -> Description:
     own = tuple(Argument(key, one.type, one.default, one.meaning) for key, one in about.options.items())
     terms = statements(about.files)
     data = f"The data are subject to the terms of their sources: {'; '.join(terms)}." if terms else "No terms apply."
-    if name in group_names() and not terms:
+    if not terms and is_group(name):
         data = "those of its tasks, which `lm-eval-rag describe TASK` says."
     return Description(
         kind="task",

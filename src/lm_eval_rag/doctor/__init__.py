@@ -24,7 +24,7 @@ LM_EVAL_FROM, LM_EVAL_BELOW = (0, 4, 13), (0, 5)
 def doctor_main(argv: Sequence[str]) -> int:
     """Write the report; 1 when something is wrong, else 0."""
     parser = argparse.ArgumentParser(prog="lm-eval-rag doctor", description=__doc__.partition(":")[2])
-    parser.add_argument("--quick", action="store_true", help="do not try the extras out, which takes up to a minute")
+    parser.add_argument("--quick", action="store_true", help="do not try the extras out, which takes most of its time")
     findings = list(examine(trials=not parser.parse_args(argv).quick))
     for finding in findings:
         text = finding.text.replace("\n", f"\n{'':15}")
