@@ -34,18 +34,18 @@ class TooLongError(PermanentError):
     """A prompt has more tokens than the model takes; nothing was sent, and a method may ask again with less."""
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str], hint: str = "", *, most: int | None = None) -> UserError:
+def unknown(kind: str, given: str, allowed: Iterable[str], hint: str = "", *, listed: bool = True) -> UserError:
     """The error for a name that is not one of ``allowed``, with the nearest names.
 
     Args:
         hint: Where to read on.
-        most: With more names than this only the nearest are given, and the hint says where all are.
+        listed: Whether all names are given; if not, only the nearest, and the hint says where all are.
     """
     names = sorted(set(allowed))
     near = difflib.get_close_matches(given, names, n=2, cutoff=0.5)
     guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    listed = f" Allowed: {', '.join(names) or 'none'}." if most is None or len(names) <= most else ""
-    return UserError(f"Unknown {kind} {given!r}.{guess}{listed}{' ' + hint if hint else ''}")
+    every = f" Allowed: {', '.join(names) or 'none'}." if listed else ""
+    return UserError(f"Unknown {kind} {given!r}.{guess}{every}{' ' + hint if hint else ''}")
 
 
 def at_least(name: str, value: int, lowest: int = 1) -> int:

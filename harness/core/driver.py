@@ -235,6 +235,7 @@ class _Run:
                     task = asyncio.create_task(self._call(backend, *queue.popleft()))
                     self.calls.add(task)
                     task.add_done_callback(self.calls.discard)
+        self._tell(0, ())  # a batch of a local model ends all its calls at once: say how many the next has
 
     async def _serve(self, kind: type) -> None:
         """Serve the first batch of one queue of cheap asks."""

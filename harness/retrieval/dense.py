@@ -1,10 +1,10 @@
 """Dense retrieval: two encoders ("towers"), inner product, FAISS (as DPR, arXiv:2004.04906).
 
-``retriever=dense,retriever_model=minilm``: a preset of :mod:`lm_eval_rag.harness.retrieval.encoders`, a folder, or a
-Hub id. Documents are encoded once, in bfloat16 where the hardware is fast at it, and stored in shards in
-``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Vectors made elsewhere are given as ``retriever_index=FILE_OR_FOLDER``
-(:mod:`lm_eval_rag.harness.retrieval.prebuilt_vectors`). Queries are encoded in float32: they are few, and in bfloat16
-the vector of a query would depend on its batch. In float32 only its last digits may.
+``retriever=dense,retriever_model=minilm`` takes an encoder by its short name, from a folder or from the Hub. Documents
+are encoded once, in bfloat16 where the hardware is fast at it, and stored in shards in
+``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Vectors made elsewhere are given as ``retriever_index=FILE_OR_FOLDER``.
+Queries are encoded in float32: they are few, and in bfloat16 the vector of a query would depend on its batch. In
+float32 only its last digits may.
 """
 
 from __future__ import annotations

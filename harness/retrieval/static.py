@@ -2,11 +2,10 @@
 
     score(q, d) = q . d,  each the sum of embeddings of hashed words, pairs of words, beginnings, and the date
 
-:mod:`static_features` defines the features of a text. :mod:`static_documents` embeds documents; nothing in it is
-trained, as in RuleRAG (arXiv:2410.22353, section 3.2), where the document encoder is frozen. :mod:`static_queries`
-embeds queries and holds what is trained. ``adapter`` names a query tower: one that is in the package (``rgft``,
-``ssft``), ``base`` (untrained), or a folder or Hub id that ``lm-eval-rag train retriever --encoder static`` wrote. The
-towers in the package are described in ``static_towers/README.md``.
+The embedding of documents is not trained, as in RuleRAG (arXiv:2410.22353, section 3.2), where the document encoder is
+frozen; a query tower is. ``adapter`` names it: one that is in the package (``rgft``, ``ssft``), ``base`` (untrained),
+or a folder or Hub id that ``lm-eval-rag train retriever --encoder static`` wrote. The towers in the package are
+described in ``static_towers/README.md``.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ ALL = (
     "Aliases are right answers too: names from the sources' label files, and names without such a note. An alias that "
     "is another entity's name is not. F_R and F_G have the names alone.",
     "Facts whose subject is their object are left out.",
-    "rule_required questions are at least a third of Q, more than their natural share where the table below says so. "
-    "Compare means of Q with this in mind, or read them by slice.",
+    "rule_required questions are at least a third of Q, also where fewer of the held-out questions are. Compare means "
+    "of Q with this in mind, or read them by slice.",
 )
 TEMPORAL = (
     "D contains the training facts. The published size of RuleQA-I's D equals training plus validation facts; "

@@ -46,7 +46,7 @@ def described(name: str) -> list[Description]:
     found = [one(name) for names, one in REGISTRIES.values() if name in names()]
     if not found:
         every = [known for names, _ in REGISTRIES.values() for known in names()]
-        raise unknown("name", name, every, "`lm-eval-rag describe` lists all names.", most=0)
+        raise unknown("name", name, every, "`lm-eval-rag describe` lists all names.", listed=False)
     return found
 
 

@@ -286,6 +286,11 @@ class Told:
     def update(self, finished, waiting, steps):
         self.updates.append((finished, waiting, [step.ask for step in steps]))
 
+    @property
+    def served(self):
+        """Without what it was told when calls began."""
+        return [(finished, waiting, steps) for finished, waiting, steps in self.updates if finished or steps]
+
 
 def test_progress_is_told_of_every_batch_reply_and_end():
     """Waiting are the calls under way, here one that takes its time, and those that are queued."""
@@ -293,31 +298,45 @@ def test_progress_is_told_of_every_batch_reply_and_end():
 
     class Slow(Streamed):
         async def answer(self, query, ask):
-            while query.id == "q0" and len(progress.updates) < 3:
+            while query.id == "q0" and len(progress.served) < 3:
                 await asyncio.sleep(0.001)
             return await super().answer(query, ask)
 
     queries = [Query("q0", "0"), *(Query(f"q{i}", "1") for i in range(1, 6))]
     Driver(hops, {Retrieve: Echo(2), Generate: Slow(gather=0)}, progress, window=6).run(queries)
-    assert progress.updates[0] == (0, 1 + 3, ["Retrieve"] * 2)
+    assert progress.served[0] == (0, 1 + 3, ["Retrieve"] * 2)
     retrieved = [steps for _, _, steps in progress.updates if "Retrieve" in steps]
     generated = [steps for _, _, steps in progress.updates if "Generate" in steps]
     ended = [(finished, steps) for finished, _, steps in progress.updates if finished]
     assert retrieved == [["Retrieve"] * 2, ["Retrieve"] * 2, ["Retrieve"]]
     assert generated == [["Generate"]] * 6 and ended == [(1, [])] * 6
-    assert len(progress.updates) == 3 + 6 + 6
+    assert len(progress.served) == 3 + 6 + 6
 
 
 def test_an_ended_call_is_no_longer_waited_for():
     progress = Told()
     Driver(hops, {Retrieve: Echo(1), Generate: Streamed()}, progress, window=1).run(QUERIES)
-    assert {waiting for _, waiting, _ in progress.updates} == {0}  # one question: nothing else is under way
+    assert {waiting for _, waiting, _ in progress.served} == {0}  # one question: nothing else is under way
+
+
+def test_calls_that_begin_are_told_although_none_has_ended():
+    """A local model ends all calls of a batch at once, and those of the next are under way until it has."""
+    progress, told = Told(), []
+
+    class Watched(Streamed):
+        async def answer(self, query, ask):
+            told.append(progress.updates[-1][1])
+            return await super().answer(query, ask)
+
+    queries = [Query(f"q{i}", "1") for i in range(3)]
+    Driver(hops, {Retrieve: Echo(3), Generate: Watched(gather=3)}, progress).run(queries)
+    assert told == [3, 3, 3]
 
 
 def test_progress_counts_a_failed_question_and_no_step_of_it():
     progress = Told()
     Driver(hops, {Retrieve: Echo(2), Generate: Streamed(fails={"q0"})}, progress).run([Query("q0", "0")])
-    assert [(finished, steps) for finished, _, steps in progress.updates] == [(0, []), (1, [])]
+    assert [(finished, steps) for finished, _, steps in progress.served] == [(1, [])]
 
 
 @pytest.mark.parametrize(("window", "ended", "wanted"), [(4, 1, 5), (4, 2, 6), (8, 1, 8), (8, 2, 10)])
