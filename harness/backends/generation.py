@@ -136,6 +136,7 @@ class GenerateBackend(_Streaming):
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
             thinking=ask.thinking,
             alternatives=ask.alternatives if getattr(self.generator, "gives_logs", False) else 0,
+            skips_blank=getattr(self.generator, "chat", False),
         )
 
     async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:
@@ -212,9 +213,11 @@ class LoglikelihoodBackend(_Streaming):
         fitted = fit(ask.prompt, self.generator, longest, self.limit)
         if isinstance(fitted, CallError):
             return fitted
-        request = ["loglikelihood", fitted.text, ask.continuation, *_begun_in(fitted.text, self.generator)]
+        as_written = getattr(self.generator, "as_written", lambda prompt, continuation: continuation)
+        continuation = as_written(fitted.text, ask.continuation)
+        request = ["loglikelihood", fitted.text, continuation, *_begun_in(fitted.text, self.generator)]
         reply = await self.journal.call(
-            Call(self.generator.fingerprint, request), lambda: stream.loglikelihood(fitted.text, ask.continuation)
+            Call(self.generator.fingerprint, request), lambda: stream.loglikelihood(fitted.text, continuation)
         )
         if isinstance(reply, CallError):
             return reply

@@ -156,7 +156,11 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Loglikelihood:
-    """The natural-log probability of ``continuation`` after ``prompt``."""
+    """The natural-log probability of ``continuation`` after ``prompt``.
+
+    One space at its beginning stands for what separates a prompt and a reply. It stays in raw text, and where the
+    prompt has begun the reply. In a chat what the model's template has there replaces it: mostly nothing.
+    """
 
     prompt: Prompt | str
     continuation: str

@@ -22,6 +22,8 @@ class Decoding:
         thinking: Whether what a model thinks (``<think>``) stays in the text, as it wrote it.
         alternatives: How many of the likeliest first tokens are wanted, of a model that gives log-probabilities of its
             replies.
+        skips_blank: Whether a stop string of white space ends a reply only after some text: in a chat, where a reply
+            may begin with a line break. In raw text that is a blank reply.
     """
 
     max_tokens: int = 32
@@ -29,6 +31,7 @@ class Decoding:
     temperature: float = 0.0
     thinking: bool = False
     alternatives: int = 0
+    skips_blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,11 @@ class Stream(Protocol):
         ...
 
 
-def cut(text: str, stops: Sequence[str]) -> str:
+def cut(text: str, decoding: Decoding) -> str:
     """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
-    return text[: min((text.find(stop) for stop in stops if stop and stop in text), default=len(text))]
+    start = len(text) - len(text.lstrip()) if decoding.skips_blank else 0
+    places = [text.find(stop, start if stop.isspace() else 0) for stop in decoding.stop if stop]
+    return text[: min((place for place in places if place >= 0), default=len(text))]
 
 
 def answered_before(generator: Generator) -> None:
@@ -104,7 +109,8 @@ class Generator(Protocol):
     Optional: ``stream()`` gives a :class:`Stream` through which it is asked, in place of batches; ``load()`` makes it
     ready; ``streams`` is true where each ask goes out at once; ``gives_loglikelihood`` is false where ``loglikelihood``
     cannot be served, ``gives_logs`` true where its completions have log-probabilities, ``thinks`` where it thinks
-    before it answers; ``continues`` is true where a reply that a prompt begins stands in the model's turn of a chat.
+    before it answers; ``continues`` is true where a reply that a prompt begins stands in the model's turn of a chat;
+    ``as_written(prompt, continuation)`` gives the continuation that is scored for one that begins with a space.
 
     Attributes:
         fingerprint: Names everything its output depends on; no secrets.

@@ -18,6 +18,7 @@ from lm_eval_rag.harness.checkpoints.locate import Checkpoint
 from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.spec import ModelSpec
+from lm_eval_rag.harness.generators.turn_end import reply_start
 
 log = logging.getLogger(__name__)
 PARAGRAPH = "\n\n"
@@ -115,6 +116,19 @@ def as_chat(lm: Any, spec: ModelSpec, prompt: str, system: str | None) -> Any:
             f"generator={spec.name} has no chat template ({error}). Leave out chat=True, and run without "
             "--apply_chat_template."
         ) from None
+
+
+def as_written(lm: Any, prompt: str, continuation: str) -> str:
+    """A continuation as the model writes it in a chat: one space at its beginning belongs to raw text.
+
+    Args:
+        lm: The lm_eval model.
+        prompt: Where it has begun the reply, the space stays.
+    """
+    begun = isinstance(prompt, Messages) and prompt.begun
+    if begun or not continuation.startswith(" "):
+        return continuation
+    return reply_start(lm.apply_chat_template) + continuation[1:]
 
 
 @cache

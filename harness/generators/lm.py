@@ -22,7 +22,7 @@ from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
 from lm_eval_rag.harness.generators.batched import Batched
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
-from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, form_of
+from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, as_written, form_of
 from lm_eval_rag.harness.generators.extractive import Grounded
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.local import complete_by_batches, is_plain
@@ -148,21 +148,7 @@ class LMGenerator:
             return Stepped(self.lm, self.wrap, self.options, self._stopped)
         if not self.is_api:
             return Batched(self)
-        return Server(
-            self.lm,
-            self.wrap,
-            self.options,
-            width=spec.width,
-            tries=spec.tries,
-            wait=spec.retry_wait,
-            rpm=spec.arguments.get("rpm"),
-            tpm=spec.arguments.get("tpm"),
-            first=self._first,
-            ids=spec.arguments.get("tokenized_requests") is not False,
-            urls=spec.urls,
-            logs=self.gives_logs,
-            thinks=self.thinks,
-        )
+        return Server(self.lm, spec, self.wrap, self.options, self._first)
 
     def generate(self, prompts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[str | CallError]:
         """The text of one continuation a prompt, in order; raises as :meth:`complete`."""
@@ -257,11 +243,19 @@ class LMGenerator:
         """The prompt as it is sent: text, or what a chat API takes."""
         if not self.chat:
             return as_text(prompt, self.system)
-        templates_here = self.is_api and not self.spec.is_chat_api  # lm_eval's class does so where it sends ids
-        sent = as_chat(with_ids(self.lm) if templates_here else self.lm, self.spec, prompt, self.system)
+        sent = as_chat(self._renders, self.spec, prompt, self.system)
         if isinstance(sent, str) and sent.rstrip().endswith(THOUGHT_START) and not self.thinks:
             warn_of_thoughts(self.spec.name, self.spec.model)
         return sent
+
+    def as_written(self, prompt: str, continuation: str) -> str:
+        """See :func:`.chat.as_written`; raw text keeps its space."""
+        return as_written(self._renders, prompt, continuation) if self.chat else continuation
+
+    @property
+    def _renders(self) -> Any:
+        """The lm_eval model whose template is applied; behind an API its class applies one where it sends ids."""
+        return with_ids(self.lm) if self.is_api and not self.spec.is_chat_api else self.lm
 
     def options(self, decoding: Decoding, sample: int) -> dict[str, Any]:
         """lm_eval's options for one request to a server or an engine."""
@@ -297,4 +291,4 @@ class LMGenerator:
         requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
         written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
         completions = [local_completion(text, decoding) for text in written]
-        return [replace(one, text=cut(one.text, decoding.stop)) for one in completions]
+        return [replace(one, text=cut(one.text, decoding)) for one in completions]

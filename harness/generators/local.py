@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
@@ -106,7 +106,7 @@ def continue_batch(
         processors.append(_drawing(streams, decoding.temperature))
     options: dict[str, Any] = {"logits_processor": processors} if processors else {}
     if decoding.stop and not lm.think_end_token:
-        options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding.stop, start)]
+        options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding, start)]
     casts = lm.mixed_precision_dtype
     with _own_rules(lm.model), torch.autocast(device_type=lm.device.type, dtype=casts, enabled=casts is not None):
         written = lm.model.generate(
@@ -177,7 +177,7 @@ def _read(lm: Any, row: Sequence[int], decoding: Decoding, ends: Sequence[int]) 
         return Continuation("", len(ids), finished=False)  # the limit cut off what it thought
     if think is not None:
         whole = (whole.split(think)[-1] if isinstance(think, str) else whole).lstrip()
-    text = cut(whole, decoding.stop)
+    text = cut(whole, decoding)
     return Continuation(text, len(ids), finished=length is not None or text != whole)
 
 
@@ -213,17 +213,23 @@ def _drawing(streams: Sequence[random.Random], temperature: float) -> Any:
     return Drawing()
 
 
-def _stopping(tokenizer: Any, stops: Sequence[str], start: int) -> Any:
+def _stopping(tokenizer: Any, decoding: Decoding, start: int) -> Any:
     """Ends each row at its first stop string; lm_eval's own rule waits until all rows hold the same one."""
     import torch
     from transformers import StoppingCriteria
 
-    looked_at = max(len(stop.encode()) for stop in stops) + 2  # tokens: a stop string may be one token a byte
+    looked_at = max(len(stop.encode()) for stop in decoding.stop) + 2  # tokens: a stop string may be one token a byte
+    inside = replace(decoding, skips_blank=False)  # where text stands before what is looked at
+    begins: dict[int, int] = {}  # the place of a row's first token with text
 
     class Stopping(StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
-            texts = tokenizer.batch_decode(input_ids[:, start:][:, -looked_at:])
-            done = [any(stop and stop in text for stop in stops) for text in texts]
+            length = input_ids.shape[1] - start
+            first = max(0, length - looked_at)
+            texts = tokenizer.batch_decode(input_ids[:, start + first :])
+            begins.update({row: length - 1 for row, text in enumerate(texts) if text.strip() and row not in begins})
+            how = [inside if begins.get(row, length) < first else decoding for row in range(len(texts))]
+            done = [cut(text, one) != text for text, one in zip(texts, how, strict=True)]
             return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
 
     return Stopping()

@@ -51,7 +51,7 @@ def completion_of(
     end = getattr(lm, "think_end_token", None) or THOUGHT_END
     cut_off = thinks and finish == "length" and not thinking
     thoughts, text = ("", text or "") if decoding.thinking else split_thinking(text or "", end, cut_off)
-    content, text = storable(text), storable(cut(text, decoding.stop))
+    content, text = storable(text), storable(cut(text, decoding))
     tokens, first = logs_of(choice, content, text, decoding.stop) if logs and text.strip() else ((), ())
     return Completion(
         text,

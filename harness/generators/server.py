@@ -11,7 +11,7 @@ import copy
 import logging
 import re
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
@@ -19,12 +19,14 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
+from lm_eval_rag.harness.generators.blank_starts import BlankStarts
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.fleet import Fleet
 from lm_eval_rag.harness.generators.gate import Gate
 from lm_eval_rag.harness.generators.replies import completion_of
 from lm_eval_rag.harness.generators.reply_logs import LOOKED_AT, NONE
 from lm_eval_rag.harness.generators.retrying import Retrying
+from lm_eval_rag.harness.generators.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,45 +76,31 @@ class Server:
 
     Args:
         lm: The lm_eval model, a ``TemplateAPI``.
+        spec: What it was built from: how many requests at once and how often, addresses, what replies have.
         wrap: Makes of a prompt what is sent: a text, or messages.
         options: The generation arguments of a decoding and a sample index, as lm_eval names them.
-        width: Requests at once, to all servers together.
-        tries: How often a request is made at most.
-        wait: Seconds before the second try, doubled before each further one.
-        rpm: Requests a minute at most, or None; ``tpm``: tokens likewise.
         first: Of the run: what came of its first requests.
-        ids: Whether log-probabilities are asked for with token ids, which are exact.
-        urls: Addresses of several servers of the same model; () sends everything to the model's own.
-        logs: Whether log-probabilities of replies are asked for.
-        thinks: Whether the model thinks before it answers.
     """
 
     def __init__(
         self,
         lm: Any,
+        spec: ModelSpec,
         wrap: Callable[[str], Any],
         options: Callable[[Decoding, int], dict[str, Any]],
-        *,
-        width: int,
-        tries: int,
-        wait: float,
-        rpm: int | None = None,
-        tpm: int | None = None,
-        first: FirstRequests | None = None,
-        ids: bool = True,
-        urls: Sequence[str] = (),
-        logs: bool = False,
-        thinks: bool = False,
+        first: FirstRequests,
     ) -> None:
-        self.lm, self.wrap, self.options = lm, wrap, options
-        self.width, self.logs, self.thinks = width, logs, thinks
+        self.lm, self.wrap, self.options, width, urls = lm, wrap, options, spec.width, spec.urls
+        self.width, self.logs, self.thinks = width, spec.logprobs, spec.thinking_tokens > 0
+        self._blank_starts = BlankStarts()
         self._bare: int | None = 0  # replies without log-probabilities, until one has them
-        self.retrying = Retrying(
-            Gate(width, rpm, tpm), tries, wait, FirstRequests() if first is None else first, lambda: network.secrets(lm)
-        )
-        self.probable = with_ids(lm) if ids else lm
+        gate = Gate(width, spec.arguments.get("rpm"), spec.arguments.get("tpm"))
+        self.retrying = Retrying(gate, spec.tries, spec.retry_wait, first, lambda: network.secrets(lm))
+        self.probable = lm if spec.arguments.get("tokenized_requests") is False else with_ids(lm)
         self._session: Any = None
-        self._fleet = Fleet(urls, width // len(urls), wait, lambda: network.secrets(lm)) if len(urls) > 1 else None
+        self._fleet: Fleet | None = None
+        if len(urls) > 1:
+            self._fleet = Fleet(urls, width // len(urls), spec.retry_wait, lambda: network.secrets(lm))
 
     async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
         """One continuation.
@@ -121,7 +109,14 @@ class Server:
             UserError: The server refuses us or cannot be reached, too many requests failed alike, or log-probabilities
                 were asked for and the first replies have none.
         """
-        options = self.options(decoding, sample)
+        reply = await self._blank_starts.ask(decoding, lambda sent: self._complete(prompt, decoding, sent, sample))
+        if self.logs and isinstance(reply, Completion) and reply.text.strip():
+            self._look(reply)
+        return reply
+
+    async def _complete(self, prompt: str, decoding: Decoding, sent: Decoding, sample: int) -> Completion | CallError:
+        """The reply to one request that is sent as ``sent`` says, and cut as ``decoding`` says."""
+        options = self.options(sent, sample)
         wrapped = self.wrap(prompt)
         message = self.lm.tok_encode(wrapped) if self.lm.tokenized_requests else wrapped
 
@@ -129,10 +124,7 @@ class Server:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, decoding, seconds, self.logs, self.thinks)
 
-        reply = await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
-        if self.logs and isinstance(reply, Completion) and reply.text.strip():
-            self._look(reply)
-        return reply
+        return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
 
     def _look(self, reply: Completion) -> None:
         """End a run whose replies all come without the log-probabilities that it asks for."""

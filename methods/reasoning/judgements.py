@@ -21,22 +21,41 @@ PROXY = "no log-probabilities"  # begins the note of every proxy for them
 
 
 def label_logs(prompt: Prompt | str, labels: Sequence[str], logs: Logs, space: str = " ") -> Plan[dict[str, float]]:
-    """ln P(label) after a prompt, for each label.
+    """ln P(label) after a prompt, for each label; a label in words counts with a small and with a capital first letter.
 
     Args:
         logs: Which log-probabilities the generator gives. Of replies alone: those of the :data:`ALTERNATIVES` likeliest
             tokens in the place of the reply's first word, added up by the label that they begin. None, or no such
             token: the label that the model writes gets 0, the others :data:`ABSENT`; where it writes none, all do.
-        space: What stands before a label, where any text has a log-probability.
+        space: What stands before a label, where any text has a log-probability: a space before words, "" before
+            tokens, which have one form.
     """
     if logs == "texts":
-        given = yield from together(loglikelihood(prompt, f"{space}{label}") for label in labels)
-        return dict(zip(labels, given, strict=True))
+        forms = [(label, form) for label in labels for form in (_forms(label) if space else (label,))]
+        given = yield from together(loglikelihood(prompt, f"{space}{form}") for _, form in forms)
+        return _sums((label, log) for (label, _), log in zip(forms, given, strict=True))
     reply = yield from generate(prompt, temperature=0.0, max_tokens=8, stop=STOP, alternatives=ALTERNATIVES)
     if isinstance(reply, Written) and (found := begun(reply.first, labels)):
         return found
     named = first_label(reply, labels)
     return {label: 0.0 if label == named else ABSENT for label in labels}
+
+
+def _forms(label: str) -> tuple[str, ...]:
+    """yes and Yes: chat models begin with a capital letter, whatever they are told."""
+    return tuple(dict.fromkeys((label, label[:1].upper() + label[1:])))
+
+
+def _sums(logs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """ln of the sum of P, for each label."""
+    by_label: dict[str, list[float]] = {}
+    for label, log in logs:
+        by_label.setdefault(label, []).append(log)
+    highest = {label: max(of_label) for label, of_label in by_label.items()}
+    return {
+        label: top if top == -math.inf else top + math.log(math.fsum(math.exp(log - top) for log in by_label[label]))
+        for label, top in highest.items()
+    }
 
 
 def begun(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -156,6 +157,15 @@ def _text_of(ask: Any) -> str:
     return ask.prompt if isinstance(ask.prompt, str) else str(ask.prompt.render())
 
 
+def _is_capital(asks: Sequence[tuple[str, Any]]) -> bool:
+    """Whether the last ask is that before it, a label, with a capital letter."""
+    before, last = [ask for _, ask in asks[-2:]] if len(asks) > 1 else (None, None)
+    if not (isinstance(before, Loglikelihood) and isinstance(last, Loglikelihood)):
+        return False
+    one, other = before.continuation, last.continuation
+    return before.prompt == last.prompt and one != other and one.lower() == other.lower()
+
+
 def _name_of(ask: Any, method: str) -> str:
     """Of a generation its step, else the type's name; of a log-probability ``step=label``."""
     if not isinstance(ask, Generate | Loglikelihood):
@@ -202,6 +212,9 @@ def _play(
         if isinstance(ask, Retrieve) and ask.among and tables is None:
             return tuple(Passage(row["id"], row["text"]) for row in found[ask.among][: ask.k])
         assert isinstance(ask, Generate | Retrieve | Rank | Loglikelihood), ask
+        if left is not None and _is_capital(asks):
+            del asks[-1]  # a script has one number for a label: its form with a capital letter is impossible
+            return -math.inf
         assert left is None or left, f"no reply left for {asks[-1]}"
         reply = replies(asks[-1][0], ask) if left is None else left.pop(0)
         return (reply,) * ask.n if isinstance(ask, Generate) and isinstance(reply, str) else reply

@@ -361,5 +361,5 @@ def test_tokens_need_log_probabilities(play):
 
 
 def test_it_abstains_at_its_limit(play, documents, abstains):
-    played = play(self_rag, [*logs(0.9, 0.1), documents("a"), "Bo.", 0.0], max_calls=4)
+    played = play(self_rag, [*logs(0.9, 0.1), documents("a"), "Bo.", 0.0], max_calls=6)
     assert abstains(played.answer, "max_calls reached") and played.answer.passages == documents("a")

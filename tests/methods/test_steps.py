@@ -113,7 +113,7 @@ def test_by_default_no_limit_contradicts_the_parameters(name, play, documents):
 @pytest.mark.parametrize(
     ("name", "given", "calls"),
     [
-        ("self_rag", {"segments": 5, "k": 5}, 62 + 4 * 124),
+        ("self_rag", {"segments": 5, "k": 5}, 89 + 4 * 178),
         ("ircot", {"sentences": 15}, 16),
         ("iter_retgen", {"iterations": 11}, 11),
         ("chain_of_knowledge", {"sentences": 20}, 5 + 3 * 20),
@@ -289,6 +289,24 @@ def test_label_probabilities(play):
     probabilities = shares({"yes": math.log(0.6), "no": math.log(0.2)})
     assert probabilities["yes"] == pytest.approx(0.75) and sum(probabilities.values()) == pytest.approx(1)
     assert shares({1: -math.inf, 2: -math.inf}) == {1: 0.5, 2: 0.5} and shares({1: ABSENT, 2: ABSENT})[1] == 0.5
+
+
+def test_a_label_in_words_has_two_forms_and_a_token_one(play):
+    given = {" yes": 0.1, " Yes": 0.4, " no": 0.2, " No": 0.0, " 5": 0.3, "[Yes]": 0.5}
+
+    def asked(labels, space):
+        def method(query):
+            logs = yield from label_logs("p", labels, "texts", space)
+            return Answer(" ".join(f"{label} {math.exp(log):.3f}" for label, log in logs.items()))
+
+        def reply(name, ask):
+            return math.log(given[ask.continuation]) if given[ask.continuation] else -math.inf
+
+        played = play(method, reply, name="ircot")
+        return played.answer.text, played.calls
+
+    assert asked(("yes", "no", "5"), " ") == ("yes 0.500 no 0.200 5 0.300", 5)
+    assert asked(("[Yes]",), "") == ("[Yes] 0.500", 1)
 
 
 def test_labels_among_the_likeliest_first_tokens(play):

@@ -109,7 +109,8 @@ def test_texts_are_read_leniently_and_made_storable(server):
 
 
 def test_an_empty_list_of_stops_cuts_nothing():
-    assert cut("a\nb", ()) == cut("a\nb", ("", "x")) == "a\nb" and cut("abc", ("c", "b")) == "a"
+    assert cut("a\nb", Decoding(stop=())) == cut("a\nb", Decoding(stop=("", "x"))) == "a\nb"
+    assert cut("abc", Decoding(stop=("c", "b"))) == "a"
 
 
 def test_other_forms_of_replies_are_read():

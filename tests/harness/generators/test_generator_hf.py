@@ -116,7 +116,7 @@ def test_rows_that_end_by_different_stop_strings_end_the_batch(plain, direct):
         found = plain.generate(PROMPTS[:2], Decoding(400, stops), [0, 0])
     finally:
         hook.remove()
-    assert found == [cut(text, stops) for text in texts] and len(passes) < 30
+    assert found == [cut(text, Decoding(stop=stops)) for text in texts] and len(passes) < 30
 
 
 def test_a_stop_string_that_is_a_special_token_ends_a_text(plain, direct):
@@ -132,7 +132,7 @@ def test_thoughts_are_left_out_and_stop_strings_in_them_end_nothing(little_llama
     end, stop = text[9:12], text[2:4]
     after = text.split(end)[-1].lstrip()
     found = hf(little_llama, think_end_token=end).generate(PROMPTS[:1], Decoding(30, (stop,)), [0])
-    assert found == [cut(after, (stop,))] and not after.startswith(text[:4])
+    assert found == [cut(after, Decoding(stop=(stop,)))] and not after.startswith(text[:4])
 
 
 def test_a_model_that_thinks_gets_room_and_a_thought_that_is_cut_off_is_no_answer(little_llama, direct):

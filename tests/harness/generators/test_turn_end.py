@@ -1,10 +1,15 @@
-"""The token that a chat template puts after a reply ends a reply, in hf and in vLLM, whatever the checkpoint says."""
+"""What a chat template puts around a reply: the token after it ends it, the white space before it is scored with it."""
 
+import asyncio
 import json
 import shutil
 
 import pytest
 
+from lm_eval_rag.harness.backends.generation import LoglikelihoodBackend, OpenStream
+from lm_eval_rag.harness.core.asks import Loglikelihood
+from lm_eval_rag.harness.core.prompts import Messages
+from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding
 from lm_eval_rag.harness.generators.lm import LMGenerator
 from lm_eval_rag.harness.generators.spec import ModelSpec
@@ -47,6 +52,53 @@ def test_the_template_says_what_ends_a_turn(tokenizer, template, end):
 def test_a_tokenizer_without_template_has_no_end(tokenizer):
     tokenizer.chat_template = None
     assert turn_end(tokenizer) is None and turn_end(object()) is None
+
+
+def template_of(asked, replied, opened=""):
+    """A template: what it makes of a question, of a reply, and the opening of the model's turn."""
+    turn = f"{{% if m['role'] == 'user' %}}{asked}{{% else %}}{replied}{{% endif %}}"
+    return f"{{% for m in messages %}}{turn}{{% endfor %}}{{% if add_generation_prompt %}}{opened}{{% endif %}}"
+
+
+ASKED = "{{ m['content'] }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "start"),
+    [
+        (template_of(ASKED, "<|assistant|>\n{{ m['content'] }}", "{{ '<|assistant|>\n' }}"), ""),  # ChatML's
+        (template_of(ASKED, "<|assistant|>\n{{ m['content'] }}", "<|assistant|>"), "\n"),  # GLM-4's
+        (template_of(f"{ASKED}[/INST]", " {{ m['content'] }}"), " "),  # Mistral's
+        (template_of(ASKED, "<|assistant|><t></t>{{ m['content'] }}", "<|assistant|>"), ""),  # an empty thought
+        (template_of(ASKED, "<|assistant|>{{ m['content'] }}", "<|assistant|><t>"), ""),
+        (template_of(ASKED, "{{ raise_exception('no') }}", "<|assistant|>"), ""),
+    ],
+)
+def test_the_template_says_what_a_reply_begins_with(little_llama, tmp_path, template, start):
+    folder = shutil.copytree(little_llama, tmp_path / "llama")
+    (folder / "chat_template.jinja").write_text(template)
+    generator = LMGenerator(ModelSpec("hf", {"pretrained": str(folder), "dtype": "float32"}), chat=True)
+    assert generator.as_written("who", " Bo") == f"{start}Bo"
+    assert generator.as_written("who", "Bo") == "Bo" and generator.as_written("who", "  Bo") == f"{start} Bo"
+    assert generator.as_written(Messages("", "who", "It was"), " Bo") == " Bo"  # it goes on in its reply
+    generator.chat = False
+    assert generator.as_written("who", " Bo") == " Bo"
+
+
+def test_the_probability_of_a_reply_in_a_chat_is_that_of_what_the_model_writes(little_llama, direct, direct_chat):
+    def asked(chat):
+        generator = LMGenerator(ModelSpec("hf", {"pretrained": str(little_llama), "dtype": "float32"}), chat=chat)
+
+        async def main():
+            backend = LoglikelihoodBackend(OpenStream(generator))
+            served = await backend.answer(Query("q", "q"), Loglikelihood("who", " visited"))
+            await backend.close()
+            return served.value
+
+        return asyncio.run(main())
+
+    assert asked(True) == pytest.approx(direct_chat.log_probability("who", "visited"), abs=1e-4)
+    assert asked(False) == pytest.approx(direct.log_probability("who", " visited"), abs=1e-4)
 
 
 @pytest.fixture(scope="module")
