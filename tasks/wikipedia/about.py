@@ -59,7 +59,8 @@ def _facts(task: Task) -> dict[str, str]:
     """Size, corpora by choice, slices, gold."""
     corpora = [
         f"`{name}`: {CORPORA[choice.corpus].about}{', each question over its own alone' if choice.own else ''} "
-        f"({f'{CORPORA[choice.corpus].size:,}' if CORPORA[choice.corpus].size else 'not counted'} passages)"
+        f"({f'{CORPORA[choice.corpus].size:,}' if CORPORA[choice.corpus].size else 'not counted'} passages"
+        f"{f'; its questions lack {choice.lacks}' if choice.lacks else ''})"
         for name, choice in task.choices.items()
     ]
     return {

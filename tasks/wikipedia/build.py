@@ -99,7 +99,8 @@ def _build(task: str, name: str, choice: Choice, wait: bool) -> str:
         lacking = sum(one is None and question.gold is not None for one, question in zip(gold, questions, strict=True))
         notes["questions whose gold passages are not all in the corpus"] += lacking
         meta = {
-            **inputs, "about": spec.about, "counts": counts, "notes": {note: n for note, n in notes.items() if n},
+            **inputs, "about": spec.about, "lacks": choice.lacks, "counts": counts,
+            "notes": {note: n for note, n in notes.items() if n},
             "leaks": leaks.counts if searched else {}, "sources": about,
         }  # fmt: skip
         (folder / CARD).write_text(card.questions_text(meta), encoding="utf-8")

@@ -41,6 +41,7 @@ def questions_text(meta: Mapping[str, Any]) -> str:
     parts = [
         f"# {meta['task']} over {meta['choice']}",
         f"{meta['about']}. Corpus `{meta['corpus']}`; code version {meta['version']}.",
+        *([f"The questions lack {meta['lacks']}."] if meta["lacks"] else []),
         GOLD,
         _section("Counts", meta["counts"]),
         _section("Corrections", meta["notes"]),

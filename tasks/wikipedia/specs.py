@@ -25,6 +25,7 @@ class Choice:
         files: Its files.
         own: Whether each question is asked over its own passages alone.
         gold: Whether the questions name gold evidence that can be found in the corpus.
+        lacks: What the questions lack that those of the task's other choices have; "" for nothing.
     """
 
     corpus: str
@@ -32,6 +33,7 @@ class Choice:
     files: tuple[str, ...]
     own: bool = False
     gold: bool = True
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ def _open(read: ReadQuestions, files: tuple[str, ...]) -> dict[str, Choice]:
     return {"wiki18_100w": Choice("wiki18_100w", read, files, gold=False), "mirror": _mirror(read, files)}
 
 
-def _mirror(read: ReadQuestions, files: tuple[str, ...]) -> Choice:
+def _mirror(read: ReadQuestions, files: tuple[str, ...], lacks: str = "") -> Choice:
     """The pool of all small public files, in which a title may be that of another passage than the gold one."""
-    return Choice("wiki_mirror", read, files, gold=False)
+    return Choice("wiki_mirror", read, files, gold=False, lacks=lacks)
 
 
 def _only(corpus: str, read: ReadQuestions, files: tuple[str, ...]) -> dict[str, Choice]:
@@ -91,7 +93,11 @@ TASKS: dict[str, Task] = {
     ),
     "musique": Task(
         "MuSiQue's answerable development questions", 2417, "musique",
-        {**_multihop("musique", musique.questions, of.MUSIQUE_DEV), **_open(_plain, of.MUSIQUE_NAMED)},
+        {
+            **_multihop("musique", musique.questions, of.MUSIQUE_DEV),
+            **_open(musique.questions, of.MUSIQUE_DEV),
+            "mirror": _mirror(_plain, of.MUSIQUE_NAMED, "the official ids, numbers of hops and aliases of answers"),
+        },
     ),
     "bamboogle": Task(
         "Bamboogle: two-hop questions that a search engine answers wrongly", 125, "open_domain",

@@ -48,7 +48,7 @@ def wiki2() -> list[dict[str, Any]]:
 def musique() -> dict[str, Any]:
     paragraphs = [("A", "one", True), ("A", "two", True), ("B", "three", False)]
     return {
-        "id": "2hop__1_2", "question": "Who?", "answer": "Ada", "answer_aliases": [], "answerable": True,
+        "id": "2hop__1_2", "question": "Who?", "answer": "Ada", "answer_aliases": ["A. Moss"], "answerable": True,
         "paragraphs": [{"idx": i, "title": title, "paragraph_text": text, "is_supporting": gold}
                        for i, (title, text, gold) in enumerate(paragraphs)],
     }  # fmt: skip
@@ -133,6 +133,12 @@ def test_musique(queries: Queries) -> None:
     assert corpus["id"].to_list() == ["A", "A#2", "B"] and row["gold"] == ["A", "A#2"]
     (same,), pool = queries("musique_hipporag", "hipporag")
     assert pool["text"].to_list() == ["A\ntwo", "A\none"] and same["gold"] == ["A#2", "A"]
+
+
+def test_musique_over_all_of_wikipedia_has_official_ids_and_aliases(queries: Queries) -> None:
+    (row,), corpus = queries("musique", "wiki18_100w")
+    assert (row["id"], row["type"], row["answers"]) == ("2hop__1_2", "2hop", ["Ada", "A. Moss"])
+    assert row["gold"] is None and corpus["id"].to_list() == ["1", "2"]
 
 
 def test_fever(queries: Queries) -> None:

@@ -22,7 +22,9 @@ from lm_eval_rag.harness.data.own_passages import OwnPassages
 from lm_eval_rag.harness.data.sources import Source, UnavailableError, fetch
 from lm_eval_rag.tasks.wikipedia import build as build_module
 from lm_eval_rag.tasks.wikipedia import corpus_build, corpus_specs, hotpot, specs
+from lm_eval_rag.tasks.wikipedia.about import about
 from lm_eval_rag.tasks.wikipedia.build import build
+from lm_eval_rag.tasks.wikipedia.card import questions_text
 from lm_eval_rag.tasks.wikipedia.corpus_build import build_corpus, manifest
 from lm_eval_rag.tasks.wikipedia.corpus_specs import CORPORA, Corpus
 from lm_eval_rag.tasks.wikipedia.fever import INSTRUCTION
@@ -85,6 +87,23 @@ def test_questions_are_complete(name: str, key: str, mirror: Path | None) -> Non
     questions = list(choice.read([_fetched(file) for file in choice.files]))
     assert len(questions) == len({question.id for question in questions}) == TASKS[name].questions
     assert all(question.answers and question.text == question.text.strip() for question in questions)
+
+
+def test_musique_from_the_mirror_says_what_it_lacks(mirror: Path | None) -> None:
+    choices = TASKS["musique"].choices
+    assert {name for name, choice in choices.items() if choice.files == corpus_specs.MUSIQUE_DEV} == {
+        "pooled", "own", "wiki18_100w",
+    }  # fmt: skip
+    assert {name: choice.lacks for name, choice in choices.items() if choice.lacks} == {
+        "mirror": "the official ids, numbers of hops and aliases of answers"
+    }
+    named = list(choices["mirror"].read([_fetched(file) for file in choices["mirror"].files]))
+    assert {len(question.answers) for question in named} == {1} and {question.type for question in named} == {None}
+    assert "its questions lack the official ids" in about()["musique"].facts["corpora"]
+    assert "its questions lack" not in about()["bamboogle"].facts["corpora"]
+    meta = {"task": "musique", "choice": "mirror", "about": "MuSiQue", "corpus": "c", "version": 2, "counts": {}}
+    text = questions_text({**meta, "lacks": choices["mirror"].lacks, "notes": {}, "leaks": {}, "sources": {}})
+    assert "The questions lack the official ids, numbers of hops and aliases of answers." in text
 
 
 def _fetched(file: str) -> Path:
