@@ -9,7 +9,7 @@ from lm_eval_rag.harness.scoring.normalise import has_words, normalise
 def attributed(case: Case) -> float | None:
     """1 if a retrieved document contains the answer as whole words, else 0.
 
-    Our own score. Unscored without an answer or retrieval, and if the gold answer is a label, yes or no.
+    Our own score. Unscored without an answer or retrieval, and if every gold answer is a label, yes or no.
     """
     if case.documents is None or case.missing or case.closed:
         return None

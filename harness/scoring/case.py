@@ -57,12 +57,17 @@ class Case:
         """The answer in normal form."""
         return normalise(self.answer)
 
+    @cached_property
+    def sought(self) -> tuple[str, ...]:
+        """The gold answers that a document may state: with official scores no label, and neither yes nor no."""
+        if self.official is None:
+            return self.golds
+        return () if self.official.family == "fever" else tuple(gold for gold in self.golds if gold not in CLOSED)
+
     @property
     def closed(self) -> bool:
-        """Whether the gold answer is a label, or yes or no: then no document states it. Only of official scores."""
-        if self.official is None:
-            return False
-        return self.official.family == "fever" or not CLOSED.isdisjoint(self.golds)
+        """Whether every gold answer is a label, or yes or no, so that no document states one."""
+        return bool(self.golds) and not self.sought
 
     @cached_property
     def missing(self) -> bool:
@@ -83,16 +88,16 @@ class Case:
     def states(self, text: str, stated: str | None) -> bool:
         """Whether a document with this text, or a fact with this object, states a gold answer."""
         if stated is not None:
-            return normalise(stated) in self.golds
+            return normalise(stated) in self.sought
         normal = normalise(text)
-        return any(has_words(normal, gold) for gold in self.golds)
+        return any(has_words(normal, gold) for gold in self.sought)
 
     @cached_property
     def mention_rank(self) -> int | None:
         """Rank, from 1, of the first document whose text contains a gold answer, also as part of a word, or None."""
         for rank, (text, _) in enumerate(self.documents or (), start=1):
             normal = normalise(text)
-            if any(gold in normal for gold in self.golds):
+            if any(gold in normal for gold in self.sought):
                 return rank
         return None
 

@@ -1,7 +1,8 @@
 """Retrieval scores. All are unscored without retrieval or gold answers; an empty list of documents scores 0.
 
-They are also unscored for labels and for "yes" and "no" on tasks with official scores, since no document states these
-answers; there ``evidence_recall@k`` (:mod:`lm_eval_rag.harness.scoring.evidence`) looks for the gold passages.
+On tasks with official scores, labels, "yes" and "no" are not looked for, since no document states them: a question with
+no other gold answer is unscored, and otherwise only the other gold answers count. There ``evidence_recall@k``
+(:mod:`lm_eval_rag.harness.scoring.evidence`) looks for the gold passages.
 
 Recall here is the share of questions with a hit, as in RuleRAG (arXiv:2410.22353, section 4: whether the top k contain
 the answer). ``recall@k`` requires a document that states the answer: as its object if the document is a fact, as whole
@@ -50,7 +51,7 @@ def mrr(case: Case) -> float | None:
 
 
 def _scored(case: Case) -> bool:
-    return case.documents is not None and bool(case.golds) and not case.closed
+    return case.documents is not None and bool(case.sought)
 
 
 def _within(rank: int | None, k: int) -> float:

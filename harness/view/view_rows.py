@@ -162,7 +162,7 @@ def _passages(sample: Mapping[str, Any], record: Mapping[str, Any], texts: dict[
 def _passage(passage: Mapping[str, Any], case: Case, texts: dict[str, int]) -> dict[str, Any]:
     place = texts.setdefault(passage["text"], len(texts))
     others = {name: passage[name] for name in ("title", "source", "time") if passage.get(name)}
-    if not case.closed and case.states(passage["text"], passage.get("object")):
+    if case.states(passage["text"], passage.get("object")):
         others["gold"] = True
     return {"id": passage["id"], "score": passage.get("score"), "text": place, **others}
 

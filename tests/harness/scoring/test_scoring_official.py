@@ -224,6 +224,24 @@ def test_no_document_states_a_label_or_yes() -> None:
     assert {"recall@1", "mrr"} <= set(score({"scoring": "hotpotqa", "answers": ["Paris"]}, "yes", rag))
 
 
+def test_an_alias_that_is_yes_or_no_is_not_looked_for() -> None:
+    """MuSiQue's answer "Norway" has the aliases NO and no."""
+    doc = {"scoring": "musique", "answers": ["Norway", "NO", "no"], "query": "Where?"}
+    texts = ["there is no answer here", "noanswer", "Oslo lies in Norway"]
+    rag = {"passages": [{"id": text, "text": text} for text in texts], "k": 5}
+    scores = score(doc, "Norway", rag)
+    found = {
+        name: scores[name] for name in ("recall@1", "recall@1_contains", "recall@5", "pooled_recall_contains", "mrr")
+    }
+    assert found == {
+        "recall@1": 0, "recall@1_contains": 0, "recall@5": 1, "pooled_recall_contains": 1, "mrr": 1 / 3,
+    }  # fmt: skip
+    assert scores["attributed"] == 1 and score(doc, "no", rag)["squad_em"] == 1
+    assert not {"recall@1", "mrr", "attributed"} & set(score({**doc, "answers": ["NO", "no"]}, "no", rag))
+    plain = {**doc, "scoring": None}  # without official scores every gold answer is looked for
+    assert score(plain, "Norway", rag)["recall@1"] == 1
+
+
 def mirror_items() -> Iterator[Doc]:
     """The items of the mirror's files, as documents."""
     from lm_eval_rag.harness.data.sources import fetch
