@@ -9,6 +9,7 @@ from lm_eval_rag.harness.core.progress import cost_of
 from lm_eval_rag.harness.core.types import CALLS, Answer, Rule, Step, Trace
 
 FORM = "answer_form"  # the key of a document for the form of its answers, see Query
+PREDICTED = ("evidence", "triples")  # keys of a record that are there only if the method predicts them
 CUT_SHORT = ("truncated", "filtered", "cut_passages")  # keys of a record: samples that ended so, passages that were cut
 SYSTEM = "system_instruction"  # the key of a document under which our tasks hand on lm_eval's --system_instruction
 
@@ -34,8 +35,8 @@ def record(answer: Answer, trace: Trace, prices: tuple[float, float] | None = No
     depth of the list (:func:`depth`), up to which recall@k may be scored; :func:`share_depth` makes it the run's.
     What Rank chose counts where the method names it as its passages: it may rank other texts too. ``rules`` is None
     for a method that uses no rules. ``calls`` has retrievals too, as ``journalled`` has. ``evidence``, ``triples``,
-    ``rationale`` and ``confidence`` are there if the method gives them, ``likelihood`` (ln P, words) if the run asked
-    for it. ``cost`` is in US dollars, where prices are known.
+    ``rationale`` and ``confidence`` are there if the method gives them (:func:`share_predicted` adds empty lists of the
+    first two), ``likelihood`` (ln P, words) if the run asked for it. ``cost`` is in US dollars, where prices are known.
     """
     retrieved = trace.count("Retrieve") > 0 or (trace.count("Rank") > 0 and bool(answer.passages)) or _named(trace)
     passages = [
@@ -79,7 +80,7 @@ def _named(trace: Trace) -> bool:
 
 def _predicted(answer: Answer) -> dict[str, Any]:
     """Predicted evidence and triples as lists, rationale, likelihood, confidence; nothing of what there is not."""
-    predicted = {"evidence": answer.evidence, "triples": answer.triples}
+    predicted = {name: getattr(answer, name) for name in PREDICTED}
     lists = {name: [list(one) for one in items] for name, items in predicted.items() if items is not None}
     likelihood = None if answer.likelihood is None else list(answer.likelihood)
     others = {"rationale": answer.rationale, "likelihood": likelihood, "confidence": answer.confidence}
@@ -164,6 +165,22 @@ def share_depth(records: Iterable[dict[str, Any]], depth: int) -> None:
     for record in records:
         if _has_list(record):
             record["k"] = depth
+
+
+def predicted(records: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Which of evidence and triples any of the records has."""
+    return frozenset(name for record in records for name in PREDICTED if name in record)
+
+
+def share_predicted(records: Iterable[dict[str, Any]], names: Iterable[str]) -> None:
+    """Give every record an empty list of what its run over one task predicts, where it has none, in place.
+
+    So a run scores the same questions by their evidence: the official scripts count a question without evidence as 0,
+    and a method does not gain by naming evidence only where it is sure.
+    """
+    for name in names:
+        for record in records:
+            record.setdefault(name, [])
 
 
 def _has_list(record: Mapping[str, Any]) -> bool:

@@ -149,10 +149,10 @@ class Answer:
         abstained: True when the method declined to answer.
         notes: Every fallback that was taken, by name; one name for one kind, so that they can be counted.
         evidence: The sentences that support the answer, best first: (passage id, index of the sentence from 0). () if
-            the method predicts that there are none, None if it does not predict evidence; then supporting facts are
-            not scored.
-        triples: The facts (subject, relation, object) that lead to the answer, as 2WikiMultihopQA asks for; None if
-            the method does not predict any.
+            the method predicts that there are none, None if it does not predict evidence. If all answers of a run
+            have None, evidence is not scored; if some have evidence, None counts as ().
+        triples: The facts (subject, relation, object) that lead to the answer, as 2WikiMultihopQA asks for; () and None
+            as for evidence.
         rationale: The reasoning that led to the answer, without the answer itself; None if the method writes none.
         likelihood: ln P of the reply that holds the answer, and its number of words; set by the run, not by a method.
         confidence: How sure the method is: any finite scale on which more is surer, for risk and coverage; None if the

@@ -31,7 +31,16 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.driver import WINDOW
 from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.parameters import defaults
-from lm_eval_rag.harness.core.record import SYSTEM, RagText, counts_of, deepest, record, share_depth
+from lm_eval_rag.harness.core.record import (
+    SYSTEM,
+    RagText,
+    counts_of,
+    deepest,
+    predicted,
+    record,
+    share_depth,
+    share_predicted,
+)
 from lm_eval_rag.harness.core.types import Answer, Query, Trace
 from lm_eval_rag.harness.plugin.arguments import read_arguments
 from lm_eval_rag.harness.plugin.engine import Engine
@@ -116,7 +125,7 @@ class RagLM(LM):  # type: ignore[misc]
         finally:
             self.generator.system = system
             journal.close()
-        self._share_depth(requests, answers)
+        self._score_alike(requests, answers)
         self._count([(queries[i].id, answer.aux) for i, answer in answers.items()])
         if self.generator.spec.is_api:
             warn_of_kept(held, self.counts["journalled"])
@@ -250,16 +259,16 @@ class RagLM(LM):  # type: ignore[misc]
         self.unscored: list[str] = []
         self.prepared: dict[str, Any] = {}
 
-    def _share_depth(self, requests: Sequence[Any], answers: Mapping[int, RagText]) -> None:
-        """Score all questions of a task at the same k, whichever process answered them."""
+    def _score_alike(self, requests: Sequence[Any], answers: Mapping[int, RagText]) -> None:
+        """Score all questions of a task at the same k, and by evidence all or none, whichever process answered them."""
         records: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for i, answer in answers.items():
             records[requests[i].task_name].append(answer.aux)
-        depths: Counter[str] = Counter()
-        for shared in self.ranks.share({task: deepest(of_task) for task, of_task in records.items()}):
-            depths |= Counter(shared)  # the larger of the two
+        told = self.ranks.share({task: (deepest(of_task), predicted(of_task)) for task, of_task in records.items()})
         for task, of_task in records.items():
-            share_depth(of_task, depths[task])
+            of_ranks = [one[task] for one in told if task in one]
+            share_depth(of_task, max(depth for depth, _ in of_ranks))
+            share_predicted(of_task, frozenset[str]().union(*(names for _, names in of_ranks)))
 
     def _count(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Add up what was done and what failed; rank 0, which alone writes and ends the run, does so for all ranks."""

@@ -5,8 +5,10 @@ and ``2wikimultihop_evaluate_v1.1.py``, without its file of aliases, which belon
 the data lack. MuSiQue: arXiv:2108.00573, section 6.1: support F1 over paragraphs. With several gold answers each score
 is the best over them, as the scripts have it.
 
-Supporting facts are scored only for a method that predicts them (``Answer.evidence``). A joint score is the product of
-the precisions and recalls of its parts, and it is unscored if one of its parts is.
+Supporting facts and triples are scored only in a run that predicts them. If one of its answers has them, the records of
+the others have empty lists (:func:`lm_eval_rag.harness.core.record.share_predicted`) and count, as in the scripts:
+they add nothing for a question without evidence and divide by all questions. A joint score is the product of the
+precisions and recalls of its parts, and it is unscored if one of its parts is.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 - ``fever_label``: label accuracy.
 - ``fever_score``: the label is right, and, unless it is NOT ENOUGH INFO, one whole gold set of sentences is among the
-  first five predicted sentences. Unscored for all claims if the method predicts no evidence.
+  first five predicted sentences. Unscored for all claims if the run predicts no evidence; if it predicts some, a claim
+  without has an empty list (:func:`lm_eval_rag.harness.core.record.share_predicted`). The scorer requires evidence,
+  which may be empty, for every claim.
 - ``fever_precision`` and ``fever_recall``: of the first five predicted sentences, over claims that are SUPPORTS or
   REFUTES: the share of them that stand in any gold set (1 without a prediction, as the scorer has it), and whether a
   whole gold set is among them. The official F1 is 2 P R / (P + R) of the two means over all claims. ``fever_f1`` is
@@ -40,7 +42,7 @@ def fever_label(case: Case) -> float | None:
 
 
 def fever_score(case: Case) -> float | None:
-    """1 if the label is right and the evidence is sufficient, else 0; unscored if the method predicts no evidence."""
+    """1 if the label is right and the evidence is sufficient, else 0; unscored if the run predicts no evidence."""
     official, right, complete = _claim(case), fever_label(case), fever_recall(case)
     if official is None or official.predicted is None or right is None:
         return None

@@ -31,8 +31,8 @@ class Official:
         evidence_sets: FEVER's sets of sentences, each of which is sufficient; None if the data have none.
         gold: Ids of the gold passages; None if they are unknown, or if the corpus lacks one of them.
         triples: Gold facts (subject, relation, object); None if the data have none.
-        predicted: The method's evidence, best first; None if it predicts none.
-        predicted_triples: The method's triples; None if it predicts none.
+        predicted: The method's evidence, best first; None if the run predicts none.
+        predicted_triples: The method's triples; None if the run predicts none.
         retrieved: Ids of the retrieved passages, best first; None if the method does not retrieve.
     """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lm_eval_rag.harness.backends.corpora import Corpora
 from lm_eval_rag.harness.common.errors import unknown
-from lm_eval_rag.harness.core.record import RagText
+from lm_eval_rag.harness.core.record import PREDICTED, RagText, predicted, share_predicted
 from lm_eval_rag.harness.core.types import Passage, Query
 from lm_eval_rag.harness.data.corpus import open_corpus
 from lm_eval_rag.harness.data.own_passages import has_own_passages
@@ -84,8 +84,10 @@ class AnswerKey:
             passages: Of :meth:`passages`.
         """
         scores: dict[str, dict[str, float]] = {}
-        for id, prediction in predictions.items():
-            answer = RagText(prediction.answer, record_of(prediction, passages.get(id)))
+        records = {id: record_of(prediction, passages.get(id)) for id, prediction in predictions.items()}
+        share_predicted(records.values(), predicted(records.values()))
+        for id, record in records.items():
+            answer = RagText(record["answer"], record)
             for metric, value in self.task.process_results(dict(self.questions[id]), [answer]).items():
                 scores.setdefault(metric, {})[id] = value
         return scores
@@ -163,7 +165,7 @@ def record_of(prediction: Prediction, passages: Sequence[Passage] | None) -> dic
         "passages": shown,
         "k": len(shown or ()) if prediction.k is None else prediction.k,
         "rules": None if prediction.rules is None else [rule.model_dump() for rule in prediction.rules],
-        **{name: value for name in ("evidence", "triples") if (value := getattr(prediction, name)) is not None},
+        **{name: value for name in PREDICTED if (value := getattr(prediction, name)) is not None},
     }
 
 

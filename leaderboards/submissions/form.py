@@ -175,8 +175,9 @@ class Prediction(Form):
         retrieved: Ids of the retrieved passages, best first; None for a system that does not retrieve.
         k: The depth up to which recall is scored; None for the length of ``retrieved``.
         rules: The rules that guided the answer; None for a system that goes by none.
-        evidence: (passage, index of the sentence) of the predicted evidence; None if the system predicts none.
-        triples: The predicted facts; None if the system predicts none.
+        evidence: (passage, index of the sentence) of the predicted evidence; None if the system predicts none. Beside
+            lines with evidence it counts as [].
+        triples: The predicted facts; None and [] likewise.
         calls: Calls of a language model.
         prompt_tokens: Tokens read; ``completion_tokens`` are those written.
         seconds: Time of the backends; as measured by who submits, so never ranked.

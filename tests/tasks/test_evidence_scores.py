@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,10 +13,13 @@ import polars as pl
 import pytest
 
 from lm_eval_rag.harness.core.record import record
-from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.data.sources import UnavailableError
 from lm_eval_rag.harness.plugin.engine import run
+from lm_eval_rag.harness.plugin.model import model_class
 from lm_eval_rag.harness.scoring import score
+from lm_eval_rag.leaderboards.submissions.answer_key import answer_key
+from lm_eval_rag.leaderboards.submissions.form import Prediction
 from lm_eval_rag.methods.standard_rag import standard_rag
 from lm_eval_rag.tasks.reasoning_demo.build import build as build_demo
 from lm_eval_rag.tasks.wikipedia.build import build
@@ -130,3 +134,45 @@ def test_evidence_counts_on_the_embedded_task(cache: Path) -> None:
     assert {one["sp_precision"] for one in scores} == {0.0, 1.0}
     for row, one in zip(asked, scores, strict=True):
         assert one["sp_recall"] == pytest.approx(one["sp_precision"] / len(row["facts"]))
+
+
+def test_naming_evidence_for_one_question_alone_does_not_raise_a_score(cache: Path, undescribed: None) -> None:
+    """As in the official scripts all questions count; the samples, rescored, and a submission say the same."""
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+
+    rows = pl.read_parquet(cache / build_demo() / "queries.parquet").to_dicts()[:LIMITED]
+    sure = next(row for row in rows if row["facts"])
+    gold = tuple((fact["passage"], fact["sentence"]) for fact in sure["facts"])
+
+    def sometimes(query: Query) -> Plan[Answer]:
+        return Answer("SUPPORTS", evidence=gold if query.id == sure["id"] else None)
+        yield
+
+    def never(query: Query) -> Plan[Answer]:
+        return Answer("SUPPORTS")
+        yield
+
+    def told(method: Any) -> tuple[dict[str, float], list[Any]]:
+        manager = TaskManager(include_defaults=False, include_path=str(files("lm_eval_rag.tasks")))
+        model = model_class(method.__name__, method)(journal="off", generator="dummy")
+        results = lm_eval.simple_evaluate(
+            model, tasks=["reasoning_demo"], limit=LIMITED, task_manager=manager, bootstrap_iters=0
+        )
+        return results["results"]["reasoning_demo"], results["samples"]["reasoning_demo"]
+
+    means, samples = told(sometimes)
+    asked = [row for row in rows if row["facts"]]
+    assert len(asked) > 1 and means["sp_em,none"] == means["sp_f1,none"] == 1 / len(asked)
+    claims = [row for row in rows if row["scoring"] == "fever"]
+    assert ("fever_score,none" in means) == bool(claims) and "triples_f1,none" not in means
+    assert [sample["doc"]["_rag"]["evidence"] for sample in samples].count([]) == len(rows) - 1
+    predictions = {}
+    for sample in samples:
+        scores = score(sample["doc"], "SUPPORTS", sample["doc"]["_rag"])
+        assert scores == {name: sample[name] for name in scores}
+        id = sample["doc"]["id"]
+        predictions[id] = Prediction(id=id, answer="SUPPORTS", evidence=[*gold] if id == sure["id"] else None)
+    submitted = answer_key("reasoning_demo").scores(predictions, {})
+    assert fmean(submitted["sp_f1"].values()) == means["sp_f1,none"] and len(submitted["sp_f1"]) == len(asked)
+    assert not (SP | FEVER) & {name.partition(",")[0] for name in told(never)[0]}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lm_eval_rag.harness.core.asks import rank, retrieve
-from lm_eval_rag.harness.core.record import counts_of, deepest, depth, record, share_depth
+from lm_eval_rag.harness.core.record import (
+    counts_of,
+    deepest,
+    depth,
+    predicted,
+    record,
+    share_depth,
+    share_predicted,
+)
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Step, Trace
 from lm_eval_rag.harness.plugin.engine import run
 from lm_eval_rag.harness.retrieval.fusion import round_robin
@@ -124,6 +132,15 @@ def test_a_run_scores_all_its_lists_at_one_depth():
     assert deepest(records) == 6 and deepest(records[2:]) == deepest([]) == 0
     share_depth(records, 7)
     assert [entry["k"] for entry in records] == [7, 7, 9, 8]
+
+
+def test_a_run_that_predicts_evidence_predicts_it_for_every_question():
+    answers = [Answer("x", evidence=(("a", 0),)), Answer("x"), Answer("x", triples=())]
+    records = [record(answer, Trace(())) for answer in answers]
+    assert predicted(records) == {"evidence", "triples"} and predicted(records[1:2]) == predicted([]) == frozenset()
+    share_predicted(records, ["evidence"])
+    assert [entry["evidence"] for entry in records] == [[["a", 0]], [], []]
+    assert [entry.get("triples") for entry in records] == [None, None, []]
 
 
 def test_a_call_is_a_sample_or_a_log_probability():

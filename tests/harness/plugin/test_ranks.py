@@ -87,15 +87,17 @@ def test_rank_0_alone_counts_and_names_what_all_ranks_did(rank):
     assert model.unscored == unscored == (["q2", "q1"] if rank == 0 else [])
 
 
-def test_all_ranks_score_at_one_depth():
-    """A rank that met only short lists scores them at the k of the others."""
+def test_all_ranks_score_alike():
+    """A rank that met only short lists scores them at the k of the others; one without evidence scores it as theirs."""
     model = model_class("quiet", quiet)(journal="off")
-    told = []
-    model.__dict__["ranks"] = SimpleNamespace(share=lambda obj: told.append(obj) or [obj, {"a": 8, "c": 1}])
+    told, theirs = [], {"a": (8, frozenset({"evidence"})), "c": (1, frozenset())}
+    model.__dict__["ranks"] = SimpleNamespace(share=lambda obj: told.append(obj) or [obj, theirs])
     requests = [SimpleNamespace(task_name=name) for name in "aabb"]
     records = [{"passages": [], "failure": None, "k": k} for k in (2, 6, 3, 9)]
-    model._share_depth(requests, {i: RagText("x", record) for i, record in enumerate(records)})
-    assert told == [{"a": 6, "b": 9}] and [record["k"] for record in records] == [8, 8, 9, 9]
+    model._score_alike(requests, {i: RagText("x", record) for i, record in enumerate(records)})
+    assert told == [{"a": (6, frozenset()), "b": (9, frozenset())}]
+    assert [record["k"] for record in records] == [8, 8, 9, 9]
+    assert [record.get("evidence") for record in records] == [[], [], None, None]
 
 
 def test_two_launched_processes_score_as_one(tmp_path, undescribed):
