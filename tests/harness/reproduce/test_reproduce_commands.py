@@ -238,6 +238,13 @@ def test_search_r1s_table_says_what_is_not_known_of_musiques_aliases() -> None:
     assert "official aliases; whether the paper's gold answers" in " ".join(TABLES["search_r1"].notes)
 
 
+def test_tables_with_crp_rags_em_say_that_ours_is_stricter() -> None:
+    found = [table.name for table in TABLES.values() if "em_contains" in table.metrics]
+    assert found == ["crp_table1", "crp_table2", "crp_table5"]
+    for name in found:
+        assert "em_contains stands beside the paper's EM and is stricter." in " ".join(TABLES[name].notes)
+
+
 def test_crp_rags_table_names_the_cells_that_are_not_its_own() -> None:
     notes = " ".join(TABLES["crp_table1"].notes)
     for cell in ("45.8, 61.1, 73.4", "36.0, 47.4, 58.5", "71.5", "60.7", "text-davinci-003", "Codex"):
