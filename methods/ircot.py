@@ -27,11 +27,12 @@ Not taken over: passages nearly equal to an earlier one are left out (ours: thos
 300 new tokens with Codex and 200 with Flan-T5 (``thought_tokens``, ``reader_tokens``); the page of an IIRC question
 stays among the passages.
 
-``variant=flashrag`` is the FlashRAG toolkit's (commit 1ee5249): passages in ascending order of their scores, so that
-the worst stands first, all of them and not 15; a sentence ends at any full stop, also after "Dr."; "So the answer is:"
-alone ends the thoughts, and a blank one does not; no reader, the answer is what follows these words, or all thoughts
-without them; 2 sentences by default (``sentences=5``: its other configuration). Our prompt asks for no colon, so one
-may be left out; line breaks before a sentence are skipped, where FlashRAG's sentence ends with them.
+``variant=flashrag`` is the FlashRAG toolkit's (commit 1ee5249): the first prompt shows the passages best first, those
+after a thought show them in ascending order of their scores, worst first; all of them are kept, not 15; a sentence ends
+at any full stop, also after "Dr."; "So the answer is:" alone ends the thoughts, and a blank one does not; no reader,
+the answer is what follows these words, or all thoughts without them; 2 sentences by default (``sentences=5``: its other
+configuration). Our prompt asks for no colon, so one may be left out; line breaks before a sentence are skipped, where
+FlashRAG's sentence ends with them.
 
 In a chat the thoughts so far begin the model's reply, in which it goes on; the authors' models and FlashRAG's pipeline
 (commit 1ee5249, without a chat template) have them at the end of a raw text. A chat API cannot go on in its reply: it
@@ -110,7 +111,7 @@ def ircot(
     notes = ["no answer in thoughts"]
     while len(thoughts) < last:
         shown = _cut(passages) if official else passages
-        order = "best_last" if flashrag else "best_first"
+        order = "best_last" if flashrag and thoughts else "best_first"
         prompt = wording["thought"].prompt(shown, begun=" ".join(thoughts), order=order, question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=thought_tokens, stop=STOP)
         thought = _to_full_stop(reply) if flashrag else first_sentence(reply)
