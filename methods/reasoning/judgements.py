@@ -18,6 +18,7 @@ K = TypeVar("K")
 ABSENT = -100.0  # stands for the log-probability of a label that a model did not name
 ALTERNATIVES = 20  # first tokens among which labels are looked for: the most that OpenAI's API gives
 PROXY = "no log-probabilities"  # begins the note of every proxy for them
+NEGATED = re.compile(r"(?:\b(?:can)?not|n['’]t)[\s*_]+(?:[\w'’-]+[\s*_]+)?$", re.IGNORECASE)  # stands before a label
 
 
 def label_logs(prompt: Prompt | str, labels: Sequence[str], logs: Logs, space: str = " ") -> Plan[dict[str, float]]:
@@ -101,10 +102,14 @@ def shares(logs: Mapping[K, float]) -> dict[K, float]:
 
 
 def first_label(reply: str, labels: Iterable[str]) -> str | None:
-    """The label that stands first in a reply, as a whole word in any case; None without one."""
+    """The label that stands first in a reply, as a whole word in any case; None without one.
+
+    A label right after "not" or "n't", or with one word between ("not very likely"), does not count.
+    """
     places = [
         (match.start(), label)
         for label in labels
-        if (match := re.search(rf"(?<!\w){re.escape(label)}(?!\w)", reply, re.IGNORECASE))
+        for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", reply, re.IGNORECASE)
+        if not NEGATED.search(reply[max(0, match.start() - 40) : match.start()])
     ]
     return min(places)[1] if places else None
