@@ -28,6 +28,7 @@ from lm_eval_rag.methods.reasoning.rationales import (
     first_sentence,
     lines,
     states_answer,
+    without_preamble,
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
@@ -70,7 +71,7 @@ def chain_of_knowledge(
     while sentence and not states_answer(sentence):
         prompt = wording["query"].prompt(question=query.text, known=known, sentence=sentence)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
-        lists.append((yield from retrieve(next(iter(lines(reply)), sentence), k)))
+        lists.append((yield from retrieve(next(iter(lines(without_preamble(reply))), sentence), k)))
         prompt = wording["correct"].prompt(lists[-1], known=known, sentence=sentence)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
         notes += [] if reply.strip() else ["sentence not corrected"]

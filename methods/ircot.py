@@ -38,9 +38,11 @@ In a chat the thoughts so far begin the model's reply, in which it goes on; the 
 (commit 1ee5249, without a chat template) have them at the end of a raw text. A chat API cannot go on in its reply: it
 reads them at the end of the user message, where FlashRAG gives OpenAI's models an assistant message.
 
-Departures: the wording of the prompts is ours, without worked examples. A generation that is blank ends the thoughts
-(note ``blank thought``); thoughts that end without an answer are noted ``no answer in thoughts``, a reader's reply that
-states none ``answer unparsed`` (its last line is the answer).
+Departures: the wording of the prompts is ours, without worked examples. Models that have seen none may begin with
+"Reasoning:", "Sure!" or a line that ends in a colon, and write Markdown: neither is part of a thought, except in
+``flashrag``. A generation that is blank ends the thoughts (note ``blank thought``); thoughts that end without an answer
+are noted ``no answer in thoughts``, a reader's reply that states none ``answer unparsed`` (its last line is the
+answer).
 """
 
 from __future__ import annotations

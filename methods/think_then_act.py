@@ -24,7 +24,7 @@ from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.harness.retrieval.fusion import round_robin
 from lm_eval_rag.methods.prompts.worded import Wording, wordings
 from lm_eval_rag.methods.reasoning.judgements import PROXY, first_label, label_logs, shares
-from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line, lines
+from lm_eval_rag.methods.reasoning.rationales import answer_or_first_line, lines, without_preamble
 from lm_eval_rag.methods.reasoning.steps import STOP, final, limited
 
 LABELS = ("clear", "incomplete", "ambiguous")
@@ -65,7 +65,7 @@ def think_then_act(
     if label in ("incomplete", "ambiguous"):
         prompt = wording[label].prompt(question=query.text)
         reply = yield from generate(prompt, temperature=0.0, max_tokens=rewriting_tokens, stop=STOP)
-        rewritten = lines(reply)[: 1 if label == "incomplete" else n_questions]
+        rewritten = lines(without_preamble(reply))[: 1 if label == "incomplete" else n_questions]
         notes += [] if rewritten else ["rewriting unparsed"]
         understood = rewritten or understood
     confidence = yield from _confidence(query.text, understood, wording, notes)

@@ -47,6 +47,7 @@ from lm_eval_rag.methods.reasoning.rationales import (
     rationale_of,
     sentences,
     states_answer,
+    without_preamble,
 )
 from lm_eval_rag.methods.reasoning.steps import STOP, abstention, final, limited
 
@@ -89,9 +90,8 @@ def verify_and_edit(
         rationale = yield from _likeliest(prompt, agreed.replies, notes)
     for sentence in sentences(rationale):
         prompt = wording["verify"].prompt(question=query.text, sentence=sentence)
-        question = next(
-            iter(lines((yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)))), ""
-        )
+        reply = yield from generate(prompt, temperature=0.0, max_tokens=step_tokens, stop=STOP)
+        question = next(iter(lines(without_preamble(reply))), "")
         fact = ""
         if question:
             lists.append((yield from retrieve(question, k)))

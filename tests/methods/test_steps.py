@@ -192,7 +192,7 @@ def test_without_a_stated_answer_the_last_line_counts():
     ("text", "answer"),
     [
         ("Paris\n\nExplanation: The documents say so.", "Paris"),
-        ("\n- **Paris**\n", "**Paris**"),
+        ("\n- **Paris**\n", "Paris"),
         ("Sure.\nThe answer is:\nParis", "Paris"),
         ("The answer is", ""),
         (" \n", ""),
@@ -235,10 +235,14 @@ def test_sentences_lose_nothing():
         assert "".join("".join(sentences(text)).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("loop", ["\n", "!", "Dr. ", "a.", "the answer ", "<search>", "Search:\n", "(", " ", "so the "])
+@pytest.mark.parametrize(
+    "loop", ["\n", "!", "Dr. ", "a.", "the answer ", "<search>", "Search:\n", "(", " ", "so the ", "**", "a__", ":\n",
+             "sure! ", "not no "],
+)  # fmt: skip
 def test_a_reply_that_loops_is_read_at_once(loop):
     text, began = loop * (300_000 // len(loop)) + "x", time.process_time()
     sentences(text), answer_or_line(text), consistency([text, text]), first_label(text, ("yes", "no")), read_step(text)
+    first_sentence(text), answer_or_first_line(text)
     for protocol in PROTOCOLS.values():
         _call(text, protocol)
     assert time.process_time() - began < 5
