@@ -13,11 +13,15 @@ from lm_eval_rag.harness.core.types import Plan
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crp.reasoning_graph import Graph, Node
 from lm_eval_rag.methods.prompts.worded import Wording
-from lm_eval_rag.methods.reasoning.rationales import lines, overlap, states_answer
+from lm_eval_rag.methods.reasoning.rationales import lines, overlap, states_answer, without_preamble
 from lm_eval_rag.methods.reasoning.steps import STOP
 
 Structure = Literal["graph", "tree", "chain", "text"]
-FINAL = re.compile(r"^(?:\W*step\s*\d*\W+)?\W*final(?:\s+step)?\W*[:.)–-]\W*", re.IGNORECASE)
+FINAL = re.compile(
+    r"^(?:\W*step\s*\d*\W+)?(?:here(?:['’]s|\s+is)\s+)?(?:the\s+)?\W*final"
+    r"(?:(?:\s+(?:reasoning\s+)?(?:step|(?:sub-?)?question))?(?:\s+is)?(?:\W*[:.)]|\s+[–-]\s)\W*|\s+step\s+is\s+to\s+)",
+    re.IGNORECASE,
+)
 CAPPED = {"nodes": "max_nodes reached", "depth": "max_depth reached"}
 
 
@@ -64,7 +68,7 @@ def _text(question: str, growth: Growth, notes: list[str]) -> Plan[Graph]:
     prompt = growth.wording["rewrite"].prompt(question=question)
     reply = yield from generate(prompt, temperature=growth.temperature, max_tokens=growth.step_tokens, stop=STOP)
     notes += [] if reply.strip() else ["blank rewriting"]
-    return Graph((Node(next(iter(lines(reply)), question), final=True),))
+    return Graph((Node(next(iter(lines(without_preamble(reply))), question), final=True),))
 
 
 STRUCTURES: dict[str, Callable[[str, Growth, list[str]], Plan[Graph]]] = {
@@ -132,10 +136,11 @@ def _next_steps(
 
 
 def read_step(reply: str) -> tuple[str, bool]:
-    """The step in a reply, its first line, and whether it is final: it says "Final:" or states an answer."""
-    line = next(iter(lines(reply)), "")
-    text = FINAL.sub("", line)
-    return text, bool(text) and (text != line or states_answer(line))
+    """The step in a reply, its first line after a preamble, and whether it is final: "Final:", or an answer stated."""
+    written = "\n".join(lines(without_preamble(reply)))
+    text = FINAL.sub("", written)
+    step = text.partition("\n")[0]
+    return step, bool(step) and (text != written or states_answer(step))
 
 
 def _without_similar(question: str, new: Sequence[Node], growth: Growth, notes: list[str]) -> Plan[list[Node]]:
@@ -157,7 +162,7 @@ def _without_similar(question: str, new: Sequence[Node], growth: Growth, notes: 
                 prompt, temperature=growth.temperature, max_tokens=growth.step_tokens, stop=STOP
             )
             notes += [] if reply.strip() else ["blank fusion"]
-            text = " ".join(lines(reply)) or text
+            text = " ".join(lines(without_preamble(reply))) or text
         parents = tuple(sorted({*other.parents, *node.parents}))
         kept[best] = replace(other, text=text, parents=parents, final=other.final and node.final)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.ircot import ircot
 from lm_eval_rag.methods.reasoning.judgements import first_label
 from lm_eval_rag.methods.reasoning.rationales import (
@@ -163,6 +164,31 @@ def test_tree_of_thoughts_values_the_thought(play):
 
 
 # --- steps, calls, labels
+
+
+@pytest.mark.parametrize(
+    ("reply", "step"),
+    [
+        ("Next step: Final: Who wrote Vale?", ("Who wrote Vale?", True)),
+        ("Next step: Who wrote Vale?", ("Who wrote Vale?", False)),
+        ("Final sub-question: Who wrote Vale?", ("Who wrote Vale?", True)),
+        ("Final question: Who wrote Vale?", ("Who wrote Vale?", True)),
+        ("The final step: Who wrote Vale?", ("Who wrote Vale?", True)),
+        ("The final step is to find the author of Vale.", ("find the author of Vale.", True)),
+        ("**Final:** Who wrote Vale?", ("Who wrote Vale?", True)),
+        ("**Final:**\nWho wrote Vale?", ("Who wrote Vale?", True)),
+        ("Here is the next step:\n\nWho wrote Vale?", ("Who wrote Vale?", False)),
+        ("Sure! Here is the next step:\n\n**Final: Who wrote Vale?**", ("Who wrote Vale?", True)),
+        ("Here is the final step:\n\nWho wrote Vale?", ("Who wrote Vale?", True)),
+        ("1. Who wrote Vale?", ("Who wrote Vale?", False)),
+        ("Sub-question: Who wrote Vale?", ("Who wrote Vale?", False)),
+        ("Final-year students read which book?", ("Final-year students read which book?", False)),
+        ("The final question of the quiz was what?", ("The final question of the quiz was what?", False)),
+    ],
+)
+def test_reading_steps(reply, step):
+    assert read_step(reply) == step
+
 
 VALUES, CLEAR = ("sure", "likely", "impossible"), ("clear", "incomplete", "ambiguous")
 
