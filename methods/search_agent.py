@@ -68,9 +68,10 @@ class Protocol:
 PROTOCOLS = {
     "plain": Protocol(
         re.compile(
-            r"(?:^[ \t*>#-]*(?:\(?\d{1,2}[.):][ \t*]*)?|(?<=[.!?][ \t]))"  # begins a line or a sentence, as "2. " does
-            r"(?:final[ \t]+)?(?P<kind>search|answer)[^\w\n]{0,3}[:：]"
-            r"(?:[ \t*]*\n\s*(?!\W*(?:search|answer|final)\b))?(?P<text>[^\n]*)",  # on this line or on the next
+            # begins a line or a sentence, as "2. " and "Action:" do
+            r"(?:^[ \t*>#`-]*(?:\(?\d{1,2}[.):][ \t*`]*)?(?:action[ \t*]*[:：][ \t*`]*)?|(?<=[.!?][ \t])[*`]*)"
+            r"(?:final[ \t]+)?(?P<kind>search|answer)(?:[ \t]+query)?[^\w\n]{0,3}[:：]"
+            r"(?:[ \t*`]*\n\s*(?!\W*(?:search|answer|final)\b))?(?P<text>[^\n]*)",  # on this line or on the next
             re.IGNORECASE | re.MULTILINE,
         ),
         ("\nResults:", "\nQuestion:"),
@@ -151,6 +152,7 @@ def search_agent(
         reply = yield from ask()
         kind, text = _call(reply, rules)
         if kind == "answer":
+            text = text if rules.one_reply else answer_or_first_line(text)
             return final(text, merged(reversed(lists)), notes, _reasoned([*replies, reply], rules))
         if kind == "search":
             lists.append((yield from retrieve(text, k)))
@@ -169,7 +171,8 @@ def search_agent(
         reply = yield from ask(f"\n{last}")
         kind, text = _call(reply, rules)
         if kind != "answer":  # it goes on after "Answer:", perhaps with another search behind it
-            kind, text = "answer", answer_or_first_line(rules.call.split(reply, maxsplit=1)[0])
+            kind, text = "answer", rules.call.split(reply, maxsplit=1)[0]
+        text = answer_or_first_line(text)
     text = text if kind == "answer" else ""
     passages = merged(reversed(lists))
     if not text.strip():
@@ -194,8 +197,8 @@ def _shorten(transcript: list[Turn]) -> str:
 def _call(reply: str, protocol: Protocol) -> tuple[str | None, str]:
     """The first call of a turn: ``search`` or ``answer``, and its text; (None, "") without one, or with a blank one."""
     for match in protocol.call.finditer(reply):
-        if match["text"].strip(" \n*<>"):
-            return match["kind"].lower(), match["text"].strip(" \n*")
+        if match["text"].strip(" \n*`<>"):
+            return match["kind"].lower(), match["text"].strip(" \n*`")
     return None, ""
 
 
@@ -203,7 +206,7 @@ def _until_call(reply: str, protocol: Protocol) -> str:
     """The turn up to the end of its call: what a model makes up after it, such as results, is left out."""
     if protocol.one_reply:
         return reply
-    match = next(match for match in protocol.call.finditer(reply) if match["text"].strip(" \n*<>"))
+    match = next(match for match in protocol.call.finditer(reply) if match["text"].strip(" \n*`<>"))
     return reply[: match.end("text")].strip()
 
 

@@ -15,6 +15,7 @@ from lm_eval_rag.methods.reasoning.rationales import (
     first_sentence,
     rationale_of,
 )
+from lm_eval_rag.methods.search_agent import PROTOCOLS, _call, search_agent
 from lm_eval_rag.methods.think_then_act import think_then_act
 from lm_eval_rag.methods.tree_of_thoughts import tree_of_thoughts
 
@@ -188,6 +189,32 @@ def test_tree_of_thoughts_values_the_thought(play):
 )
 def test_reading_steps(reply, step):
     assert read_step(reply) == step
+
+
+@pytest.mark.parametrize(
+    ("reply", "call"),
+    [
+        ("`Search: author of Vale`", ("search", "author of Vale")),
+        ("Action: Search: author of Vale", ("search", "author of Vale")),
+        ("**Action:** `Search: author of Vale`", ("search", "author of Vale")),
+        ("Search query: author of Vale", ("search", "author of Vale")),
+        ("I need the author. **Search**: author of Vale", ("search", "author of Vale")),
+        ("I need the author. **Search:** author of Vale", ("search", "author of Vale")),
+        ("No more is needed. `Answer: Bo Reed`", ("answer", "Bo Reed")),
+        ("The action: Search: Vale", (None, "")),
+    ],
+)
+def test_reading_calls(reply, call):
+    assert _call(reply, PROTOCOLS["plain"]) == call
+
+
+@pytest.mark.parametrize("reply", ["Answer: The answer is Bo.", "**Answer:** **Bo.** He wrote Vale.", "Answer: `Bo`"])
+def test_a_search_agent_answers_with_the_answer_alone(play, documents, reply):
+    assert play(search_agent, [reply]).answer.text == "Bo"
+    played = play(search_agent, ["Search: x", documents("a"), reply], max_searches=1)
+    assert played.answer.text == "Bo"
+    tagged = play(search_agent, ["<answer>The answer is Bo.</answer>"], protocol="search_r1")
+    assert tagged.answer.text == "The answer is Bo."
 
 
 VALUES, CLEAR = ("sure", "likely", "impossible"), ("clear", "incomplete", "ambiguous")
