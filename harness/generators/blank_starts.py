@@ -15,6 +15,13 @@ from lm_eval_rag.harness.generators.base import Completion, Decoding
 Reply = Completion | CallError
 
 
+def without_blank_stops(decoding: Decoding) -> Decoding:
+    """What is sent where a stop string of white space must not end a reply before its text."""
+    if not decoding.skips_blank:
+        return decoding
+    return replace(decoding, stop=tuple(stop for stop in decoding.stop if not stop.isspace()))
+
+
 class BlankStarts:
     """Asks again where a stop string of white space ended a reply without text; after that it is not sent any more.
 
@@ -30,10 +37,8 @@ class BlankStarts:
         Args:
             send: Makes a request with the stop strings that it is given.
         """
-        others = replace(decoding, stop=tuple(stop for stop in decoding.stop if not stop.isspace()))
-        if not decoding.skips_blank or others == decoding:
-            return await send(decoding)
-        if self.seen:
+        others = without_blank_stops(decoding)
+        if self.seen or others == decoding:
             return await send(others)
         first = await send(decoding)
         if isinstance(first, CallError) or first.text.strip() or first.finish not in ("stop", ""):
