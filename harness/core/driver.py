@@ -18,6 +18,7 @@ from lm_eval_rag.harness.core.asks import Ask, Together
 from lm_eval_rag.harness.core.backend import Backend, Progress, Served, StreamBackend
 from lm_eval_rag.harness.core.contract import check_answer, check_ask, check_error
 from lm_eval_rag.harness.core.loop import Workers, run_async
+from lm_eval_rag.harness.core.turn import take_turn
 from lm_eval_rag.harness.core.types import Answer, Plan, Query, Step, Trace
 
 Method = Callable[[Query], Plan[Answer]]
@@ -253,6 +254,7 @@ class _Run:
         self.wake.set()
 
     async def _call(self, backend: StreamBackend, running: _Running, ask: Ask) -> None:
+        take_turn(running.position)
         try:
             reply = await backend.answer(running.query, ask)
             self.ready.append((running, reply))

@@ -1,4 +1,4 @@
-"""What all requests to one server share: how many at once, how often, one pause, and when to give up."""
+"""What all requests to one server share: how many at once, whose first, how often, one pause, and when to give up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiolimiter import AsyncLimiter
+
+from lm_eval_rag.harness.core.turn import Places
 
 WAIT_TOGETHER = 3  # failures in a row, all alike, after which no request starts before the next try of the last one
 GIVE_UP = 20  # such failures after which no question can be expected to be answered
@@ -24,7 +26,7 @@ class Gate:
     """
 
     def __init__(self, width: int, rpm: int | None = None, tpm: int | None = None) -> None:
-        self._places = asyncio.Semaphore(width)
+        self._places = Places(width)
         self._requests = AsyncLimiter(rpm, MINUTE) if rpm else None
         self._tokens = AsyncLimiter(tpm, MINUTE) if tpm else None
         self._paused_until = 0.0

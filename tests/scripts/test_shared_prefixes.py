@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
-from shared_prefixes import common_length, shared, shares
+from shared_prefixes import BLOCK, cached, common_length, in_turns, shared, shares
 
 
 def plain(one: str, other: str) -> int:
@@ -33,3 +33,17 @@ def test_the_longest_common_beginning_with_any_earlier_prompt(seed: int) -> None
 def test_shares_by_run_and_by_question() -> None:
     asked = [("q1", "abcd"), ("q2", "abef"), ("q1", "abcdxy"), ("q2", "xyzw")]
     assert shares(asked) == (pytest.approx((2 + 4) / 18), pytest.approx(4 / 18))
+
+
+def test_questions_take_turns_and_an_ended_one_is_replaced():
+    questions = [["a1", "a2", "a3"], ["b1"], ["c1", "c2"]]
+    assert in_turns(questions, 3) == ["a1", "b1", "c1", "a2", "c2", "a3"]
+    assert in_turns(questions, 2) == ["a1", "b1", "a2", "c1", "a3", "c2"]
+    assert in_turns(questions, 1) == ["a1", "a2", "a3", "b1", "c1", "c2"]
+
+
+def test_a_cache_has_whole_blocks_and_forgets_the_one_used_longest_ago():
+    a, b = "a" * 2 * BLOCK, "b" * 2 * BLOCK
+    assert cached([a, a + "x"], 10 * BLOCK) == 2 * BLOCK / (4 * BLOCK + 1)
+    assert cached([a, b, a, b], 4 * BLOCK) == 0.5 and cached([a, b, a, b], 3 * BLOCK) == 0
+    assert cached([a, a, b, b], 2 * BLOCK) == 0.5 and cached(["a" * (BLOCK - 1)] * 2, 9 * BLOCK) == 0
