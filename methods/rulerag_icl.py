@@ -53,7 +53,7 @@ def rulerag_icl(
         degenerated: Ask what the question's best rule makes of it, which needs no rule; the rules stay those of the
             question (Table 5).
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        answer_style: ``short`` asks for the bare answer and takes the first line of the reply.
+        answer_style: ``short`` asks for the bare answer and reads it without what explains it.
     """
 
     def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:

@@ -32,7 +32,7 @@ def standard_prompting(
         shots: Fixed worked examples of F_G in front of the question.
         seed: Of the choice of examples.
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        answer_style: ``short`` asks for the bare answer and takes the first line of the reply; ``cot`` asks for a chain
+        answer_style: ``short`` asks for the bare answer and reads it without what explains it; ``cot`` asks for a chain
             of thought that ends in "So the answer is", without ``shots``.
         reasoning_tokens: Limit of tokens of a reply that reasons, in place of the task's.
     """

@@ -63,7 +63,7 @@ def standard_rag(
         seed: Of the choice of examples.
         degenerated: Ask what the question's best rule makes of it, which needs no rule (Table 5).
         prompt_file: A TOML file with other prompts; it may leave out what it does not change.
-        answer_style: ``short`` asks for the bare answer and takes the first line of the reply; ``cot`` asks for a chain
+        answer_style: ``short`` asks for the bare answer and reads it without what explains it; ``cot`` asks for a chain
             of thought that ends in "So the answer is", without ``shots`` and ``evidence=cite``.
         samples: Sampled answers, of which the most frequent is taken; 1 is the task's decoding, without a vote.
         temperature: Of several samples.

@@ -136,7 +136,7 @@ class GenerateBackend(_Streaming):
             temperature=self.decoding.temperature if ask.temperature is None else ask.temperature,
             thinking=ask.thinking,
             alternatives=ask.alternatives if getattr(self.generator, "gives_logs", False) else 0,
-            skips_blank=getattr(self.generator, "chat", False),
+            chat=getattr(self.generator, "chat", False),
         )
 
     async def _sample(self, stream: Stream, prompt: str, decoding: Decoding, sample: int) -> Reply | CallError:

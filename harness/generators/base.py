@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from lm_eval_rag.harness.common.errors import CallError
 
 BYTES_PER_TOKEN = 3  # a cautious guess where a model does not tell its tokens
+ANNOUNCED = re.compile(r"(?:the\s+)?(?:final\s+)?answer", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,9 @@ class Decoding:
         thinking: Whether what a model thinks (``<think>``) stays in the text, as it wrote it.
         alternatives: How many of the likeliest first tokens are wanted, of a model that gives log-probabilities of its
             replies.
-        skips_blank: Whether a stop string of white space ends a reply only after some text: in a chat, where a reply
-            may begin with a line break. In raw text that is a blank reply.
+        chat: Whether the reply is a message of a chat. Then a stop string of white space, such as the line break of a
+            task, ends it only behind some text: a message may begin with a line break, or with a line that announces
+            the answer ("**Answer:**"). In raw text that is a blank reply.
     """
 
     max_tokens: int = 32
@@ -31,7 +34,12 @@ class Decoding:
     temperature: float = 0.0
     thinking: bool = False
     alternatives: int = 0
-    skips_blank: bool = False
+    chat: bool = False
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The stop strings for whoever writes: in a chat not those of white space, at which the text is cut here."""
+        return tuple(stop for stop in self.stop if not (self.chat and stop.isspace()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +99,20 @@ class Stream(Protocol):
 
 def cut(text: str, decoding: Decoding) -> str:
     """The text up to the first stop string: some servers do not know ``stop``, chat APIs take four at most."""
-    start = len(text) - len(text.lstrip()) if decoding.skips_blank else 0
+    start = _opening(text) if decoding.chat else 0
     places = [text.find(stop, start if stop.isspace() else 0) for stop in decoding.stop if stop]
     return text[: min((place for place in places if place >= 0), default=len(text))]
+
+
+def _opening(text: str) -> int:
+    """How long the beginning is that has no text yet: blank lines, and lines that say that the answer follows."""
+    length = 0
+    for line in text.splitlines(keepends=True):
+        words = line.strip(" \t\r\n*_`#")
+        if words and not words.endswith((":", "：")) and not ANNOUNCED.fullmatch(words):
+            break
+        length += len(line)
+    return length
 
 
 def answered_before(generator: Generator) -> None:

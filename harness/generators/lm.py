@@ -21,7 +21,6 @@ from lm_eval_rag.harness.core.loop import run_async
 from lm_eval_rag.harness.core.prompts import Messages
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding, Stream, cut
 from lm_eval_rag.harness.generators.batched import Batched
-from lm_eval_rag.harness.generators.blank_starts import without_blank_stops
 from lm_eval_rag.harness.generators.build_lm import build, engine_errors, instance, quiet, stopped
 from lm_eval_rag.harness.generators.chat import Form, as_chat, as_text, as_written, form_of
 from lm_eval_rag.harness.generators.extractive import Grounded
@@ -289,8 +288,7 @@ class LMGenerator:
 
     def _at_once(self, texts: Sequence[str], decoding: Decoding, samples: Sequence[int]) -> list[Completion]:
         """What another local engine writes."""
-        sent = without_blank_stops(decoding)
-        requests = [(text, self.options(sent, sample)) for text, sample in zip(texts, samples, strict=True)]
+        requests = [(text, self.options(decoding, sample)) for text, sample in zip(texts, samples, strict=True)]
         written = quiet(self.lm.generate_until)([instance("generate_until", request) for request in requests])
         completions = [local_completion(text, decoding) for text in written]
         return [replace(one, text=cut(one.text, decoding)) for one in completions]

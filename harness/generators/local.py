@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lm_eval_rag.harness.core.journal import digest
@@ -105,8 +105,8 @@ def continue_batch(
         streams = [random.Random(digest([seed, prompt])) for seed, prompt in zip(seeds, prompts, strict=True)]
         processors.append(_drawing(streams, decoding.temperature))
     options: dict[str, Any] = {"logits_processor": processors} if processors else {}
-    if decoding.stop and not lm.think_end_token:
-        options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding, start)]
+    if decoding.sent and not lm.think_end_token:
+        options["stopping_criteria"] = [_stopping(lm.tokenizer, decoding.sent, start)]
     casts = lm.mixed_precision_dtype
     with _own_rules(lm.model), torch.autocast(device_type=lm.device.type, dtype=casts, enabled=casts is not None):
         written = lm.model.generate(
@@ -213,23 +213,17 @@ def _drawing(streams: Sequence[random.Random], temperature: float) -> Any:
     return Drawing()
 
 
-def _stopping(tokenizer: Any, decoding: Decoding, start: int) -> Any:
+def _stopping(tokenizer: Any, stops: Sequence[str], start: int) -> Any:
     """Ends each row at its first stop string; lm_eval's own rule waits until all rows hold the same one."""
     import torch
     from transformers import StoppingCriteria
 
-    looked_at = max(len(stop.encode()) for stop in decoding.stop) + 2  # tokens: a stop string may be one token a byte
-    inside = replace(decoding, skips_blank=False)  # where text stands before what is looked at
-    begins: dict[int, int] = {}  # the place of a row's first token with text
+    looked_at = max(len(stop.encode()) for stop in stops) + 2  # tokens: a stop string may be one token a byte
 
     class Stopping(StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
-            length = input_ids.shape[1] - start
-            first = max(0, length - looked_at)
-            texts = tokenizer.batch_decode(input_ids[:, start + first :])
-            begins.update({row: length - 1 for row, text in enumerate(texts) if text.strip() and row not in begins})
-            how = [inside if begins.get(row, length) < first else decoding for row in range(len(texts))]
-            done = [cut(text, one) != text for text, one in zip(texts, how, strict=True)]
+            texts = tokenizer.batch_decode(input_ids[:, start:][:, -looked_at:])
+            done = [any(stop and stop in text for stop in stops) for text in texts]
             return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
 
     return Stopping()

@@ -20,7 +20,7 @@ def request_options(
         seed: Of a sampled draw.
         turn_ends: Ids of tokens that end a reply beside the checkpoint's own (:mod:`.turn_end`).
     """
-    until = list(decoding.stop)[: spec.arguments.get("max_stops")]  # replies are cut at all of them when they are read
+    until = list(decoding.sent)[: spec.arguments.get("max_stops")]  # replies are cut at all of them when they are read
     options: dict[str, Any] = {"until": until, "max_gen_toks": decoding.max_tokens}
     if decoding.temperature > 0:
         options |= {"do_sample": True, "temperature": decoding.temperature}
@@ -35,7 +35,7 @@ def request_options(
             ends += [id_ for id_ in stop_ids(lm.tokenizer, decoding.stop) if id_ not in ends]
         if ends or not lm.think_end_token:
             options["stop_token_ids"] = ends
-    if not decoding.stop and spec.is_chat_api and not spec.name.startswith("anthropic"):
+    if not until and spec.is_chat_api and not spec.name.startswith("anthropic"):
         options["stop"] = None  # servers refuse the empty list that lm_eval would send
     if spec.logprobs:
         options["logprobs"] = True

@@ -19,7 +19,6 @@ from lm_eval_rag.harness.common.errors import CallError, UserError
 from lm_eval_rag.harness.core.loop import MOMENT, Workers
 from lm_eval_rag.harness.generators import network
 from lm_eval_rag.harness.generators.base import BYTES_PER_TOKEN, Completion, Decoding
-from lm_eval_rag.harness.generators.blank_starts import BlankStarts
 from lm_eval_rag.harness.generators.first_requests import FirstRequests
 from lm_eval_rag.harness.generators.fleet import Fleet
 from lm_eval_rag.harness.generators.gate import Gate
@@ -92,7 +91,6 @@ class Server:
     ) -> None:
         self.lm, self.wrap, self.options, width, urls = lm, wrap, options, spec.width, spec.urls
         self.width, self.logs, self.thinks = width, spec.logprobs, spec.thinking_tokens > 0
-        self._blank_starts = BlankStarts()
         self._bare: int | None = 0  # replies without log-probabilities, until one has them
         gate = Gate(width, spec.arguments.get("rpm"), spec.arguments.get("tpm"))
         self.retrying = Retrying(gate, spec.tries, spec.retry_wait, first, lambda: network.secrets(lm))
@@ -109,14 +107,7 @@ class Server:
             UserError: The server refuses us or cannot be reached, too many requests failed alike, or log-probabilities
                 were asked for and the first replies have none.
         """
-        reply = await self._blank_starts.ask(decoding, lambda sent: self._complete(prompt, decoding, sent, sample))
-        if self.logs and isinstance(reply, Completion) and reply.text.strip():
-            self._look(reply)
-        return reply
-
-    async def _complete(self, prompt: str, decoding: Decoding, sent: Decoding, sample: int) -> Completion | CallError:
-        """The reply to one request that is sent as ``sent`` says, and cut as ``decoding`` says."""
-        options = self.options(sent, sample)
+        options = self.options(decoding, sample)
         wrapped = self.wrap(prompt)
         message = self.lm.tok_encode(wrapped) if self.lm.tokenized_requests else wrapped
 
@@ -124,7 +115,10 @@ class Server:
             reply, seconds = await self._send(self.lm, prompt, [message], generate=True, gen_kwargs=options)
             return completion_of(self.lm, reply, decoding, seconds, self.logs, self.thinks)
 
-        return await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+        reply = await self.retrying.persist(once, len(prompt.encode()) // BYTES_PER_TOKEN + decoding.max_tokens)
+        if self.logs and isinstance(reply, Completion) and reply.text.strip():
+            self._look(reply)
+        return reply
 
     def _look(self, reply: Completion) -> None:
         """End a run whose replies all come without the log-probabilities that it asks for."""

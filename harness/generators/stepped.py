@@ -19,7 +19,6 @@ from uuid import uuid4
 from lm_eval_rag.harness.common.errors import CallError
 from lm_eval_rag.harness.core.loop import MOMENT
 from lm_eval_rag.harness.generators.base import Completion, Decoding, cut
-from lm_eval_rag.harness.generators.blank_starts import BlankStarts
 from lm_eval_rag.harness.generators.thinking import THOUGHT_END, split_thinking
 
 FINISHES = {"stop": "stop", "length": "length"}  # as the engine names them -> as recorded; "abort" is neither
@@ -64,20 +63,15 @@ class Stepped:
     ) -> None:
         self._lm, self._wrap, self._options, self._stopped = lm, wrap, options, stopped
         self._asked: SimpleQueue[_Request | None] = SimpleQueue()
-        self._blank_starts = BlankStarts()
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
 
     async def generate(self, prompt: str, decoding: Decoding, sample: int) -> Completion | CallError:
         """One continuation, when the engine has finished it; ``seconds`` are those since it was asked."""
-        return await self._blank_starts.ask(decoding, lambda sent: self._complete(prompt, decoding, sent, sample))
-
-    async def _complete(self, prompt: str, decoding: Decoding, sent: Decoding, sample: int) -> Completion:
-        """The continuation that is asked for as ``sent`` says, and cut as ``decoding`` says."""
         from vllm import SamplingParams
 
         began = perf_counter()
-        kwargs, stops, max_tokens = self._lm.modify_gen_kwargs(self._options(sent, sample), eos=self._end)
+        kwargs, stops, max_tokens = self._lm.modify_gen_kwargs(self._options(decoding, sample), eos=self._end)
         think = self._lm.think_end_token
         if think:  # thoughts may hold stop strings
             stops = [stop for stop in stops if stop == self._end]

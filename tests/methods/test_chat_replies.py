@@ -6,6 +6,7 @@ import pytest
 
 from lm_eval_rag.methods.crp.building import read_step
 from lm_eval_rag.methods.ircot import ircot
+from lm_eval_rag.methods.prompts import answer_of
 from lm_eval_rag.methods.reasoning.judgements import first_label
 from lm_eval_rag.methods.reasoning.rationales import (
     answer_in,
@@ -246,3 +247,23 @@ def test_a_rewritten_question_has_no_preamble(play, documents):
     assert played.queries == ["Who wrote A?", "Who wrote B?"]
     unclear = play(think_then_act, ["The question is not clear", -1.0, -5.0, "Bo"])
     assert unclear.names[1] == "HasLoglikelihood" and unclear.answer.notes == ("clarity unparsed",)
+
+
+@pytest.mark.parametrize(
+    ("reply", "free", "short"),
+    [
+        ("Bo Reed", "Bo Reed", "Bo Reed"),
+        ("**Answer:**\n\nBo Reed", "Bo Reed", "Bo Reed"),
+        ("The answer is Bo Reed.", "Bo Reed", "Bo Reed"),
+        ("Based on the documents, the answer is:\n\n**Bo Reed**", "Bo Reed", "Bo Reed"),
+        ("Answer: Bo Reed", "Bo Reed", "Bo Reed"),
+        ("Bo Reed. He wrote Vale.", "Bo Reed. He wrote Vale.", "Bo Reed"),
+        ("Bo Reed\n(The answer is based on document 1.)", "Bo Reed\n(The answer is based on document 1.)", "Bo Reed"),
+        ("The answer is:\n1. Bo Reed\n2. Ada Moss", "The answer is:\n1. Bo Reed\n2. Ada Moss", "1. Bo Reed"),
+        ("Bo Reed wrote it in 1912.", "Bo Reed wrote it in 1912.", "Bo Reed wrote it in 1912."),
+        (" \n", "", ""),
+    ],
+)
+def test_the_answer_of_methods_of_one_step(reply, free, short):
+    """A list stays whole where the answer is free: its last line does not state it."""
+    assert (answer_of(reply, "free"), answer_of(reply, "short")) == (free, short)
