@@ -206,7 +206,8 @@ def dense(
 
     Args:
         model: Preset (``dpr``, ``simcse``, ``contriever``, ``bge``, ``minilm``, ``sentence_t5``, ``e5``), folder or
-            Hub id of the encoder; of the query encoder alone if there is a ``document_model``.
+            Hub id of the encoder; of the query encoder alone if there is a ``document_model``. The Hub ids of presets
+            and of their families have the settings of the preset.
         document_model: Folder or Hub id of the document encoder, if it is another than the query encoder.
         adapter: PEFT folder or fine-tuned checkpoint (folder or Hub id) for the query tower alone.
         index: ``flat``, ``hnsw``, or a file or folder with vectors of the documents.

@@ -1,11 +1,11 @@
-"""Encoders of queries and documents: presets by name, and any other checkpoint with the settings that it brings.
+"""Encoders of queries and documents: presets by short name or Hub id, and other checkpoints with their own settings.
 
 Nothing here loads a model; :mod:`lm_eval_rag.harness.retrieval.towers` does.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class Preset:
         document_prefix: Put before every document.
         normalize: Whether vectors have length 1 (cosine) or not (dot product).
         max_length: Tokens after which a text is truncated; None is the model's own limit.
-        package: Python package that contains the checkpoint; used if it is installed.
+        package: Python package that contains the checkpoint; used for the short name if it is installed.
     """
 
     model: str
@@ -91,6 +91,28 @@ PRESETS = {
         max_length=512,
     ),
 }
+SIZES = ("small", "base", "large")
+E5, BGE = PRESETS["e5"], PRESETS["bge"]
+MULTILINGUAL = "Wang et al. 2024 (arXiv:2402.05672) and the model cards, which give both prefixes"
+WELL_KNOWN = (  # other encoders of these families, by Hub id; the model cards give the same settings
+    *(replace(E5, model=f"intfloat/e5-{size}{version}") for size in SIZES for version in ("", "-v2")),
+    *(replace(E5, model=f"intfloat/multilingual-e5-{size}", source=MULTILINGUAL) for size in SIZES),
+    *(replace(BGE, model=f"BAAI/bge-{size}-en{version}") for size in SIZES for version in ("", "-v1.5")),
+    replace(PRESETS["contriever"], model="facebook/contriever-msmarco"),
+    replace(
+        PRESETS["dpr"],
+        model="facebook/dpr-question_encoder-multiset-base",
+        document_model="facebook/dpr-ctx_encoder-multiset-base",
+    ),
+)
+
+
+def preset_of(name: str | None) -> Preset | None:
+    """The preset with that short name, or with that Hub id in one of its towers (``@revision`` is ignored), or None."""
+    if name in PRESETS:
+        return PRESETS[name]
+    hub_id = (name or "").partition("@")[0]
+    return next((one for one in (*PRESETS.values(), *WELL_KNOWN) if hub_id in (one.model, one.document_model)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +157,21 @@ class Overrides:
 def towers(model: str, document_model: str | None, adapter: str | None, overrides: Overrides) -> tuple[Tower, Tower]:
     """The query tower and the document tower.
 
-    A setting that neither the user nor a preset gives is read from the checkpoint. A sentence-transformers folder has
-    its pooling, its prompts for queries and documents, and its similarity (cosine unless it says dot product). Another
-    checkpoint gets mean pooling, no prefix, and vectors of length 1.
+    The preset is that of ``model``, else that of ``document_model``. A setting that neither the user nor a preset gives
+    is read from the checkpoint. A sentence-transformers folder has its pooling, its prompts for queries and documents,
+    and its similarity (cosine unless it says dot product). Another checkpoint gets mean pooling, no prefix, and vectors
+    of length 1.
 
     Args:
-        model: Name of a preset, folder, or Hub id.
-        document_model: The same for the document tower; None means that of ``model``.
+        model: Short name of a preset, folder, or Hub id.
+        document_model: Folder or Hub id of the document tower; None means that of the preset, else ``model``.
         adapter: For the query tower alone: a PEFT folder, or a fine-tuned checkpoint that replaces the query tower.
 
     Raises:
         UserError: A checkpoint is not available.
     """
-    preset = PRESETS.get(model)
-    base = _base_checkpoint(preset, model)
+    preset = preset_of(model) or preset_of(document_model)
+    base = _base_checkpoint(model)
     other = document_model or (preset.document_model if preset else None)
     documents = checkpoint(other, "document encoder") if other else base
     tuned = checkpoint(adapter, "adapter") if adapter else None
@@ -178,7 +201,8 @@ def towers(model: str, document_model: str | None, adapter: str | None, override
     )
 
 
-def _base_checkpoint(preset: Preset | None, model: str) -> Checkpoint:
+def _base_checkpoint(model: str) -> Checkpoint:
+    preset = PRESETS.get(model)
     if preset and preset.package:
         spec = find_spec(preset.package)
         for folder in (spec.submodule_search_locations if spec else None) or ():

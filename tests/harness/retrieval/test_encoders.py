@@ -1,0 +1,103 @@
+"""Settings of encoders by short name, Hub id and folder, with a Hub that has nothing but a few JSON files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_rag.harness.checkpoints.locate import Checkpoint
+from lm_eval_rag.harness.retrieval import encoders
+from lm_eval_rag.harness.retrieval.encoders import PRESETS, Overrides, Tower, towers
+
+INSTRUCTION = "Represent this sentence for searching relevant passages: "
+QUESTION, CONTEXT = "facebook/dpr-question_encoder-single-nq-base", "facebook/dpr-ctx_encoder-single-nq-base"
+SIZES = ("small", "base", "large")
+# By Hub id what the model cards say: pooling, whether cosine, prefix of queries, prefix of documents.
+E5 = ("mean", True, "query: ", "passage: ")
+BGE = ("cls", True, INSTRUCTION, "")
+CARDS = {
+    **{f"intfloat/{name}-{size}": E5 for name in ("e5", "multilingual-e5") for size in SIZES},
+    **{f"intfloat/e5-{size}-v2": E5 for size in SIZES},
+    **{f"BAAI/bge-{size}-en{version}": BGE for size in SIZES for version in ("", "-v1.5")},
+    "facebook/contriever": ("mean", False, "", ""),
+    "facebook/contriever-msmarco": ("mean", False, "", ""),
+    "princeton-nlp/sup-simcse-bert-base-uncased": ("pooler", True, "", ""),
+    QUESTION: ("pooler", False, "", ""),
+    "facebook/dpr-question_encoder-multiset-base": ("pooler", False, "", ""),
+}
+Hub = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
+    """Every Hub id exists, as an empty folder; returns a function that writes a JSON file into one."""
+
+    def fetched(name: str, kind: str) -> Checkpoint:
+        return Checkpoint(tmp_path / name.partition("@")[0], f"{name.partition('@')[0]}@commit")
+
+    def write(name: str, file: str, content: Any) -> None:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / file).write_text(json.dumps(content))
+
+    monkeypatch.setattr(encoders, "checkpoint", fetched)
+    for kind, name in (("Question", "question"), ("Context", "ctx")):
+        for data in ("single-nq", "multiset"):
+            write(f"facebook/dpr-{name}_encoder-{data}-base", "config.json", {"architectures": [f"DPR{kind}Encoder"]})
+    return write
+
+
+def plain(model: str, document_model: str | None = None, **overrides: Any) -> tuple[Tower, Tower]:
+    return towers(model, document_model, None, Overrides(**overrides))
+
+
+def settings(queries: Tower, documents: Tower) -> tuple[str, bool, str, str]:
+    assert (queries.pooling, queries.normalize) == (documents.pooling, documents.normalize)
+    return queries.pooling, queries.normalize, queries.prefix, documents.prefix
+
+
+@pytest.mark.parametrize("revision", ["", "@refs/pr/1"])
+@pytest.mark.parametrize("model", CARDS)
+def test_a_hub_id_has_the_settings_of_its_card(model: str, revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    queries, documents = plain(model + revision)
+    assert settings(queries, documents) == CARDS[model]
+    assert queries.checkpoint.identity == f"{model}@commit"
+    assert documents.checkpoint.identity == f"{model.replace('question', 'ctx')}@commit"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_short_name_and_hub_id_are_one_encoder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to what is stored: the identities of short names are spelled out here, since stored vectors go by them."""
+    monkeypatch.setattr(encoders, "find_spec", lambda package: None)
+    preset = PRESETS[name]
+    short, by_id = plain(name), plain(preset.model)
+    assert [tower.identity for tower in short] == [tower.identity for tower in by_id]
+    shared = {"adapter": None, "pooling": preset.pooling, "normalize": preset.normalize}
+    shared |= {"max_length": preset.max_length}
+    document_model = preset.document_model or preset.model
+    assert short[0].identity == {"model": f"{preset.model}@commit", "prefix": preset.query_prefix, **shared}
+    assert short[1].identity == {"model": f"{document_model}@commit", "prefix": preset.document_prefix, **shared}
+
+
+def test_the_document_model_names_the_preset_too(caplog: pytest.LogCaptureFixture) -> None:
+    queries, documents = plain("my/question-encoder", CONTEXT)
+    assert settings(queries, documents) == CARDS[QUESTION] and queries.max_length == 256
+    assert documents.checkpoint.identity == f"{CONTEXT}@commit" and not caplog.records
+
+
+def test_what_the_user_gives_wins() -> None:
+    assert settings(*plain("intfloat/e5-base-v2", query_prefix="", document_prefix="")) == ("mean", True, "", "")
+    assert settings(*plain("BAAI/bge-base-en", pooling="mean", query_prefix="q: ")) == ("mean", True, "q: ", "")
+    # HippoRAG's rows normalise Contriever's vectors.
+    rows = plain("facebook/contriever", pooling="mean", normalize=True, max_length=512)
+    assert settings(*rows) == ("mean", True, "", "") and rows[0].max_length == 512
+    assert plain(QUESTION, "my/ctx")[1].checkpoint.identity == "my/ctx@commit"
+
+
+def test_modules_of_a_known_encoder_go_with_its_prefixes(hub: Hub) -> None:
+    hub("intfloat/e5-small-v2", "modules.json", [])
+    assert settings(*plain("intfloat/e5-small-v2")) == ("own", True, "query: ", "passage: ")
