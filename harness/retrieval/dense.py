@@ -23,7 +23,7 @@ from lm_eval_rag.harness.core.parameters import Positive
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import encoding_cost, nearest
 from lm_eval_rag.harness.retrieval.embeddings import fill, stored_vectors, unfinished
-from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, towers
+from lm_eval_rag.harness.retrieval.encoders import Overrides, Pooling, Tower, need_roles, towers
 from lm_eval_rag.harness.retrieval.prebuilt_vectors import Ids, PrebuiltVectors, open_vectors
 from lm_eval_rag.harness.retrieval.shard_file import Shardful
 from lm_eval_rag.harness.retrieval.shards import FORMAT as LAYOUT
@@ -226,7 +226,8 @@ def dense(
         explored: Nodes (``hnsw``) or lists (IVF) that a search visits.
 
     Raises:
-        UserError: A package or a checkpoint is missing, or a file of vectors does not fit the corpus.
+        UserError: A package or a checkpoint is missing, DPR's encoders are in each other's place, or a file of vectors
+            does not fit the corpus.
     """
     if index not in KINDS and not Path(index).expanduser().exists():
         hint = "Or give an existing FAISS file, embeddings (.npy, .safetensors), or their folder."
@@ -236,6 +237,7 @@ def dense(
     need("The dense retriever", "dense", "torch", "transformers", "sentence_transformers", "faiss")
     overrides = Overrides(pooling, query_prefix, document_prefix, normalize, max_length)
     queries, documents = towers(model, document_model, adapter, overrides)
+    need_roles(queries, documents if index in KINDS else None)
     prebuilt = None if index in KINDS else open_vectors(index, corpus, index_ids or "file", documents.identity)
     return Dense(
         corpus,

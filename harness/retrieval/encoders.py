@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval_rag.harness.checkpoints.locate import Checkpoint, checkpoint
+from lm_eval_rag.harness.common.errors import UserError
 
 log = logging.getLogger(__name__)
 Pooling = Literal["own", "cls", "mean", "pooler"]
@@ -206,6 +207,31 @@ def towers(model: str, document_model: str | None, adapter: str | None, override
     if preset is None and None in explicit and not (_brings_settings(queries) and _brings_settings(documents)):
         _warn_of_defaults(model, *made)
     return made
+
+
+def need_roles(queries: Tower, documents: Tower | None) -> None:
+    """Check that DPR's two encoders are not in each other's place.
+
+    Args:
+        documents: None if the vectors of the documents are given, so that no document is encoded.
+
+    Raises:
+        UserError: The query tower is a document encoder of DPR, or the document tower is a question encoder.
+    """
+    if _architecture(queries) == "DPRContextEncoder":
+        raise UserError(
+            f"{queries.checkpoint.folder} is a document encoder of DPR and cannot encode queries. Give the question "
+            "encoder as retriever_model=, and this one as retriever_document_model=."
+        )
+    if documents and _architecture(documents) == "DPRQuestionEncoder":
+        raise UserError(
+            f"{documents.checkpoint.folder} is a question encoder of DPR and cannot encode documents. Give its "
+            "document encoder (ctx_encoder) as retriever_document_model=; for training, take a known pair such as dpr."
+        )
+
+
+def _architecture(tower: Tower) -> str:
+    return str((tower.checkpoint.read("config.json").get("architectures") or [""])[0])
 
 
 def _brings_settings(source: Checkpoint) -> bool:

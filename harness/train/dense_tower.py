@@ -21,7 +21,7 @@ from lm_eval_rag.harness.common.extras import need
 from lm_eval_rag.harness.data.corpus import Corpus
 from lm_eval_rag.harness.retrieval import nearest
 from lm_eval_rag.harness.retrieval.dense import Dense
-from lm_eval_rag.harness.retrieval.encoders import Overrides, Tower, towers
+from lm_eval_rag.harness.retrieval.encoders import Overrides, Tower, need_roles, towers
 from lm_eval_rag.harness.retrieval.towers import load_plain, reader
 from lm_eval_rag.harness.train.settings import Settings
 
@@ -44,6 +44,7 @@ class DenseEncoder:
     def __init__(self, settings: Settings, corpora: Sequence[Corpus], text: str) -> None:
         need("Training a transformer encoder", "train", "torch", "transformers", "sentence_transformers", "peft")
         queries, documents = towers(settings.encoder, None, None, Overrides())
+        need_roles(queries, documents)
         self._settings = settings
         self._network = _loaded(queries, settings, text)
         self.adapter = _adapter(self._network.encoder, settings) if settings.lora else None

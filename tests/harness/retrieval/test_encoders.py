@@ -6,13 +6,17 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_eval_rag.harness.checkpoints.locate import Checkpoint
-from lm_eval_rag.harness.retrieval import encoders
+from lm_eval_rag.harness.common.errors import UserError
+from lm_eval_rag.harness.core.types import Passage
+from lm_eval_rag.harness.data.corpus import Corpus
+from lm_eval_rag.harness.retrieval import encoders, make_retriever
 from lm_eval_rag.harness.retrieval.encoders import PRESETS, Overrides, Tower, towers
 
 INSTRUCTION = "Represent this sentence for searching relevant passages: "
@@ -120,3 +124,35 @@ def test_an_unknown_encoder_says_once_what_it_takes(hub: Hub, caplog: pytest.Log
     used = "my/bert .* Queries: mean pooling, cosine, prefix 'q: '. Documents: mean pooling, cosine, prefix ''"
     for words in (used, "retriever_pooling=", "retriever_normalize=", "retriever_query_prefix=", "document_prefix="):
         assert re.search(words, record.getMessage())
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("torch", "transformers", "sentence_transformers", "faiss"))), reason="needs the extra dense"
+)
+def test_towers_of_dpr_in_each_others_place(hub: Hub, tmp_path: Path) -> None:
+    import numpy as np
+
+    corpus = Corpus.of([Passage("a", "w1"), Passage("b", "w2")])
+    hub("my/question", "config.json", {"architectures": ["DPRQuestionEncoder"]})
+    hub("my/ctx", "config.json", {"architectures": ["DPRContextEncoder"]})
+    asks, reads = (
+        "question encoder of DPR and cannot encode documents",
+        "document encoder of DPR and cannot encode queries",
+    )
+    for options, message in (
+        ({"model": "my/question"}, rf"my/question is a {asks}.*retriever_document_model="),
+        ({"model": QUESTION, "document_model": "my/question"}, asks),
+        ({"model": "my/ctx"}, rf"my/ctx is a {reads}.*retriever_document_model="),
+        ({"model": CONTEXT}, reads),
+        ({"model": QUESTION, "adapter": "my/ctx"}, reads),
+    ):
+        with pytest.raises(UserError, match=message):
+            make_retriever("dense", corpus, **options)
+    np.save(tmp_path / "vectors.npy", np.eye(2, dtype=np.float32))  # then nobody asks the tower of the documents
+    index = {"index": str(tmp_path / "vectors.npy"), "index_ids": "rows"}
+    for options in (
+        {"model": QUESTION},
+        {"model": "my/question", "document_model": "my/ctx"},
+        {"model": "my/question", **index},
+    ):
+        assert make_retriever("dense", corpus, **options).fingerprint
