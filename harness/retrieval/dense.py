@@ -5,6 +5,9 @@ are encoded once, in bfloat16 where the hardware is fast at it, and stored in sh
 ``$LM_EVAL_RAG_CACHE/embeddings/<hash>``. Vectors made elsewhere are given as ``retriever_index=FILE_OR_FOLDER``.
 Queries are encoded in float32: they are few, and in bfloat16 the vector of a query would depend on its batch. In
 float32 only its last digits may.
+
+DPR's own code encodes a titled passage as the pair (title, text). ``dpr`` encodes title, line break and text as one
+segment here, so its vectors for ``rag_nq`` and the like are not DPR's published ones. ``retriever_index`` takes those.
 """
 
 from __future__ import annotations

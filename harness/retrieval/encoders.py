@@ -49,6 +49,8 @@ class Preset:
 
 
 PRESETS = {
+    # DPR's own code encodes a titled passage as the pair (title, text), here it is title, line break and text as one
+    # segment. So vectors made here are not the ones that DPR's authors published.
     "dpr": Preset(
         "facebook/dpr-question_encoder-single-nq-base",
         "Karpukhin et al. 2020 (arXiv:2004.04906), section 3.1 and the model card; RuleRAG's main retriever",
