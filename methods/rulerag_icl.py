@@ -4,7 +4,10 @@ The rules for the question's relation are appended to the question one at a time
 union (equation 1) with the rules goes into the prompt (equation 2).
 
 Departures: the wording of the prompt is ours; the prompt holds the first ``documents`` passages of the union, so that
-methods are compared at one budget (the paper gives the whole union). The paper lacks the controls
+methods are compared at one budget (the paper gives the whole union). Identity rules ("Make a visit leads to Make a
+visit") are left out, here and in training, since the question itself finds what they find; the paper's own prompts (its
+Tables 8 and 10) have some, which ``repeat=True`` admits. No confidence is too low for a rule; the paper speaks of high
+ones and prints no limit. The paper lacks the controls
 ``rules=random|shuffled|permuted|matched|oracle`` and the forms ``join=body|replace`` of the guided question.
 """
 
@@ -27,6 +30,7 @@ def rulerag_icl(
     n_rules: Natural = 3,
     rules: RuleControl = "selected",
     rule_order: RuleOrder = "confidence_support",
+    repeat: bool = False,
     join: Join = "rule",
     guide: Literal["both", "retrieval", "generation"] = "both",
     documents: Natural = 10,
@@ -44,6 +48,7 @@ def rulerag_icl(
         n_rules: Rules for the question, at most.
         rules: Which rules: the selected ones, or a control.
         rule_order: What makes a rule better.
+        repeat: Whether identity rules may be among them, which say that the relation repeats itself.
         join: How question and rule become one text: the whole rule as in the paper, or its body alone.
         guide: Whether the rules guide retrieval, generation or both (Table 2's ablation).
         documents: Documents in the prompt.
@@ -57,7 +62,7 @@ def rulerag_icl(
     """
 
     def prepare(text: str, asked: str, control: RuleControl) -> Plan[tuple[tuple[Rule, ...], tuple[Passage, ...]]]:
-        chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, seed=seed)
+        chosen = yield from match_rules(text, n_rules, order=rule_order, control=control, repeat=repeat, seed=seed)
         return chosen, (yield from rule_guided(asked, chosen if guide != "generation" else (), k, join))
 
     parts = template(prompt_file, style=answer_style)  # before anything is asked: a bad file ends the run at its start
