@@ -23,7 +23,7 @@ PAPERS = {  # file -> short name of the paper
 }
 TASKS = {"nq": "rag_nq", "triviaqa": "rag_triviaqa", "webquestions": "rag_webquestions"}  # a benchmark -> our task
 
-# A paper's metric -> our metric with the same definition. The papers search for the answer anywhere in all retrieved
+# A paper's metric -> our metric that stands beside it. The papers search for the answer anywhere in all retrieved
 # documents, and with several rules these are more than ten.
 COUNTERPARTS = {
     "em": "em",
@@ -42,7 +42,15 @@ COUNTERPARTS = {
     "hotpot_f1": "hotpot_f1",
     "evidence_recall@5": "evidence_recall@5",
 }
-COUNTERPARTS_OF = {"CRP-RAG": {"em": "em_contains"}}  # paper -> where its metrics mean something else
+COUNTERPARTS_OF: dict[str, dict[str, str | None]] = {  # paper -> where its metrics mean something else
+    "CRP-RAG": {"em": "em_contains"},
+    "RuleRAG": {"token_f1": None},  # no token F1 of any kind: some values are below the EM of the same answers
+}
+FIRST_ENTITY = (
+    "RuleRAG's released code takes as the answer the first known entity that the reply names and the question does "
+    "not; em here compares the whole answer."
+)
+READ_OTHERWISE = {("RuleRAG", "em"): FIRST_ENTITY}  # (paper, metric) -> how it reads, if not as ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,13 @@ class PublishedRow:
 
     @property
     def counterpart(self) -> str | None:
-        """Our metric with the same definition, or None."""
+        """Our metric that stands beside it, or None if its definition is unknown or ours has none like it."""
         return COUNTERPARTS_OF.get(self.paper, {}).get(self.metric, COUNTERPARTS.get(self.metric))
+
+    @property
+    def read_otherwise(self) -> str:
+        """How it reads answers, where the counterpart reads them in another way; else ""."""
+        return READ_OTHERWISE.get((self.paper, self.metric), "")
 
 
 def read_published(folder: Path) -> tuple[PublishedRow, ...]:

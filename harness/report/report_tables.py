@@ -160,6 +160,7 @@ def _published(report: TaskReport) -> Iterable[Grid]:
         doubts.update(dict.fromkeys(doubt for row in main for doubt in row.doubts))
     same = [f" {metric} is {ours} here." for metric, ours in metrics if ours != metric and not ours.startswith("crag_")]
     notes = ["The papers' corpora, rules, questions and generators differ from these." + "".join(same)]
+    notes += dict.fromkeys(row.read_otherwise for row in report.published if row.read_otherwise)
     notes += [f"{left_out} more numbers of other tables are in the JSON."] if left_out else []
     head = ("from", "method", "retriever", "generator", *(metric for metric, _ in metrics), "note")
     left = (0, 1, 2, 3, 4 + len(metrics))

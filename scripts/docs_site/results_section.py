@@ -12,7 +12,7 @@ from recorded_results import Recorded, published, published_of_methods, recorded
 
 from lm_eval_rag.describe.tasks import first_scores
 from lm_eval_rag.harness.common.card_table import card_table
-from lm_eval_rag.harness.report.published import PublishedRow
+from lm_eval_rag.harness.report.published import COUNTERPARTS, PublishedRow
 
 OURS = (
     "In percent where the score is a share, with 95 % intervals over questions. *n* is the number of questions, where "
@@ -82,7 +82,8 @@ def _section(
         parts += ["### Published, not verified", PUBLISHED]
         parts.append(_folded("All numbers", head, [_printed(one) for one in printed]))
         doubts = dict.fromkeys(doubt for one in printed for doubt in one.doubts)
-        parts.append("\n".join(f"- ! {doubt}" for doubt in doubts))
+        otherwise = dict.fromkeys(one.read_otherwise for one in printed if one.read_otherwise)
+        parts.append("\n".join([*(f"- {text}" for text in otherwise), *(f"- ! {doubt}" for doubt in doubts)]))
     return "\n\n".join(filter(None, parts))
 
 
@@ -121,6 +122,8 @@ def _cell(one: Recorded | None) -> str:
 
 def _printed(one: PublishedRow) -> list[str]:
     score = one.metric if one.counterpart in (None, one.metric) else f"{one.metric} (here {one.counterpart})"
+    if one.counterpart is None and one.metric in COUNTERPARTS:
+        score += " (no counterpart here)"
     value = f"{one.value:g}{' %' if one.unit == '%' else ''}{'!' if one.doubts else ''}"
     where = f"{one.paper}, {one.table.replace('_', ' ')}"
     return [one.task, one.method, one.retriever, one.generator, score, value, where]

@@ -150,6 +150,8 @@ def test_published_numbers_stand_apart() -> None:
     section = of_method("ircot", "lm_eval ...", ROOT)
     ours, _, printed = section.partition("### Published, not verified")
     assert "CRP-RAG, table 1" in printed and "CRP-RAG" not in ours
+    guided = of_method("rulerag_icl", "lm_eval ...", ROOT).partition("### Published, not verified")[2]
+    assert "token_f1 (no counterpart here)" in guided and "- RuleRAG's released code takes as the answer" in guided
     assert of_task("bamboogle", "lm_eval --tasks bamboogle", ROOT).splitlines()[2:6] == [
         "None recorded. This command measures it:", "", "```", "lm_eval --tasks bamboogle"
     ]  # fmt: skip

@@ -138,11 +138,13 @@ def test_text_and_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "corrected for the 25 tests",
     ):
         assert wanted in " ".join(text.split())
-    assert "! RuleRAG: the text calls Standard Prompting the worst" in text
+    assert "! RuleRAG: the text calls RuleQA-I the hardest for every generator" in text
+    assert "RuleRAG's released code takes as the answer the first known entity" in text
     (task,) = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["tasks"]
     em = task["runs"][1]["scores"]["em"]
     assert f"{100 * em['mean']:.1f} [{100 * em['low']:.1f}, {100 * em['high']:.1f}]" in text
     assert task["published"][0]["ours"] == "standard_prompting"
+    assert "em" in {one["metric"] for one in task["published"]} <= {"em", "recall@10"}  # T-F1 is not token_f1
     assert report_main([str(runs / "b")]) == 0
     assert "LLAMA2" not in capsys.readouterr().out
 
