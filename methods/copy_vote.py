@@ -12,7 +12,7 @@ from lm_eval_rag.harness.common.errors import UserError
 from lm_eval_rag.harness.core.asks import retrieve
 from lm_eval_rag.harness.core.parameters import Depth
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
-from lm_eval_rag.harness.rules.guided import facts_about
+from lm_eval_rag.harness.rules.guided import NO_SUBJECT, facts_about
 
 
 def copy_vote(query: Query, *, k: Depth = 10) -> Plan[Answer]:
@@ -32,4 +32,5 @@ def copy_vote(query: Query, *, k: Depth = 10) -> Plan[Answer]:
     votes = Counter(answer for _, answer, _ in facts_about(query.text, documents))
     best = max(votes, key=lambda name: votes[name], default="")  # the first of equals is the best ranked
     share = votes[best] / votes.total() if best else None
-    return Answer(best, documents, abstained=not best, confidence=share)
+    notes = (NO_SUBJECT,) if documents and not votes else ()
+    return Answer(best, documents, abstained=not best, notes=notes, confidence=share)

@@ -19,7 +19,7 @@ from functools import lru_cache
 from lm_eval_rag.harness.core.asks import RuleControl, RuleOrder, match_rules, recognise, together
 from lm_eval_rag.harness.core.parameters import Depth, Natural, NonNegative, Share
 from lm_eval_rag.harness.core.types import Answer, Passage, Plan, Query, Rule
-from lm_eval_rag.harness.rules.guided import Join, facts_about, follow, rule_guided
+from lm_eval_rag.harness.rules.guided import NO_SUBJECT, Join, facts_about, follow, rule_guided
 
 NO_FACTS = "no retrieved document states a fact (subject, relation, object), so that nothing votes"
 
@@ -56,9 +56,11 @@ def rule_vote(
     short, longer = ([rule for rule in chosen if bool(rule.path) == many] for many in (False, True))
     found = yield from rule_guided(query.text, short, k, join)
     ballots: list[tuple[str, str | None, float]] = []  # entity, time and confidence of each vote
+    about = []  # the facts about the subject
     for inverse in sorted({rule.inverse for rule in short}):
         confidence = {rule.body: rule.confidence for rule in short if rule.inverse == inverse}
         facts = facts_about(query.text, found, inverse=inverse)
+        about += facts
         ballots += ((answer, time, confidence[relation]) for relation, answer, time in facts if relation in confidence)
     if longer:
         more, passages = yield from _followed(query, longer, k)
@@ -69,7 +71,8 @@ def rule_vote(
         fresh = recency * math.exp(-decay * age) if age is not None else recency
         votes[answer] += weight * (1 - recency) + fresh
     best = max(sorted(votes), key=lambda name: votes[name], default="")
-    notes = (NO_FACTS,) if found and not any(passage.fact for passage in found) else ()
+    stated = any(passage.fact for passage in found)
+    notes = (NO_FACTS,) if found and not stated else (NO_SUBJECT,) if stated and short and not (about or votes) else ()
     total = sum(votes.values())  # 0 if the rules, a user's own, have no confidence and nothing is recent
     share = votes[best] / total if total else None
     return Answer(best, found, chosen if n_rules else None, abstained=not best, notes=notes, confidence=share)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from lm_eval_rag.harness.core.asks import match_rules, retrieve, together
 from lm_eval_rag.harness.core.types import INVERSE_STEP, Passage, Plan, Rule
 from lm_eval_rag.harness.retrieval.fusion import round_robin
+from lm_eval_rag.harness.retrieval.tokens import tokenize
+from lm_eval_rag.harness.rules.recognise import FORM
+from lm_eval_rag.harness.scoring.normalise import has_words
 
 Join = Literal["rule", "body", "replace"]
 WIDTH = 5  # entities from which each step of a path goes on
+NO_SUBJECT = "no retrieved fact is about an entity that the question names"
+BRACKETS = re.compile(r"\(([^()]*)\)")
 
 
 def _replace(text: str, rule: Rule) -> str:
@@ -54,14 +60,23 @@ def facts_about(text: str, passages: Sequence[Passage], *, inverse: bool = False
 
     With ``inverse``, (relation, subject, time) of each fact whose object is the subject of the question.
 
-    The subject is the longest name of a passage's subject that stands in the question: names lie inside other names.
+    The subject is the longest name of a passage's subject that stands in the question: names lie inside other names. It
+    stands there between blanks, as it is written. If none does, and the question is not in the benchmark's form, it may
+    stand there as whole words, whatever their case: "Norn" in "What is norn's capital?".
     """
     rows = [(*passage.fact, passage.time) for passage in passages if passage.fact]
     facts = [(o, r, s, time) if inverse else (s, r, o, time) for s, r, o, time in rows]
-    question = f" {text.removesuffix('?')} "
-    names = {name for name in {subject for subject, *_ in facts} if f" {name} " in question}
-    about = max(sorted(names), key=len, default=None)
+    question, names = f" {text.removesuffix('?')} ", {subject for subject, *_ in facts}
+    found = [name for name in names if f" {name} " in question] or ([] if FORM.match(text) else _mentioned(text, names))
+    about = max(sorted(found), key=len, default=None)
     return [(relation, answer, time) for subject, relation, answer, time in facts if subject == about]
+
+
+def _mentioned(text: str, names: Iterable[str]) -> list[str]:
+    """The names whose words, as BM25 has them, stand in a text; none in brackets, as France in "Police (France)"."""
+    whole, bracketed = (" ".join(tokenize(part)) for part in (text, " ".join(BRACKETS.findall(text))))
+    words = {name: " ".join(tokenize(name)) for name in names}
+    return [name for name, own in words.items() if has_words(whole, own) and not has_words(bracketed, own)]
 
 
 def follow(subject: str, path: Sequence[str], k: int) -> Plan[tuple[list[tuple[str, str | None]], list[Passage]]]:
