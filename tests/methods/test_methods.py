@@ -325,6 +325,17 @@ def test_the_confidence_of_a_rule_vote_is_the_share_of_its_weight():
     assert vote.text == "Norn" and vote.confidence == pytest.approx((0.5 + 0.2) / (0.5 + 0.3 + 0.2))
 
 
+def test_a_rule_vote_on_undated_facts_weighs_as_its_docstring_says():
+    facts = [("Ada", "was born in", "Norn"), ("Ada", "studied in", "Vale")]
+    passages = [Passage(f"d{i}", " ".join(fact), fact=fact) for i, fact in enumerate(facts)]
+    bank = [Rule("lives in", "was born in", 9, 10, 0.9), Rule("lives in", "studied in", 1, 10, 0.1)]
+    for recency, born, studied in ((0.5, 0.95, 0.55), (0.0, 0.9, 0.1), (1.0, 1.0, 1.0)):
+        ((vote, _),) = answer(
+            "rule_vote", [Query("q", "what does Ada lives in ?")], Corpus.of(passages, bank), None, recency=recency
+        )
+        assert vote.text == "Norn" and vote.confidence == pytest.approx(born / (born + studied))
+
+
 def test_a_rule_vote_whose_rules_have_no_confidence_answers_without_one():
     corpus = Corpus.of(
         [Passage("d", "Ada was born in Norn", fact=("Ada", "was born in", "Norn"))],
