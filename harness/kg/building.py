@@ -83,7 +83,7 @@ def facts_by_rules(fields: Fields, time: str | None = None) -> Plan[GraphFacts]:
 
     Args:
         fields: ``domain`` and the fields of :data:`FIELDS`; unknown ones are ignored, and every value is checked.
-        time: When the question was asked, for a question that names no date.
+        time: When the question was asked, for a question that names no date. No price or dividend is later.
     """
     collector = Collector()
     build = BUILDERS.get(str(fields.get("domain", "")).strip().casefold())
@@ -161,15 +161,15 @@ def _finance(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
             symbol = company and (yield from into.call("finance_get_ticker_by_name", company_name=company))
             value = symbol and (yield from into.call(function, ticker_name=symbol))
         if metric in HISTORIES and isinstance(value, dict):
-            value = _until(value, day_of(fields.get("datetime"), time))
+            value = _until(value, day_of(fields.get("datetime")), day_of(time))
         elif isinstance(value, dict):
             value = {key: part for key, part in value.items() if not isinstance(part, list | dict)}
         into.add(f"{name} ({symbol}) {metric}", value)
 
 
-def _until(dated: dict[str, Any], day: str | None) -> dict[str, Any]:
-    """The last entries up to the end of a day, a month or a year; without a date, the last ones."""
-    stamps = sorted(stamp for stamp in dated if day is None or stamp[: len(day)] <= day)
+def _until(dated: dict[str, Any], *ends: str | None) -> dict[str, Any]:
+    """The last entries up to the end of each day, month or year that is not None."""
+    stamps = sorted(stamp for stamp in dated if all(stamp[: len(end)] <= end for end in ends if end))
     return {stamp: dated[stamp] for stamp in stamps[-DAYS:]}
 
 

@@ -13,6 +13,8 @@ from lm_eval_rag.harness.kg.names import normal
 MOST_NAMES = 5  # in one field of a question
 LONGEST = 200  # characters of a name that are compared
 LIKE = 0.6  # least of difflib's ratio for a match
+WEEKDAY = re.compile(r"\A(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b[., ]*", re.IGNORECASE)
+CLOCK = re.compile(r"[,\s]+(at\s+)?[0-9]{1,2}(:[0-9]{2}|\s*[ap]m\b).*", re.IGNORECASE | re.DOTALL)
 MONTHS = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%B %Y", "%b %Y")
 
 
@@ -47,10 +49,11 @@ def names_of(field: Any) -> list[str]:
 def day_of(field: Any, default: str | None = None) -> str | None:
     """A date in the API's form (2024-02-28, 2024-02 or 2024), from the field or else from ``default``.
 
-    Understood are ISO dates, ``02/28/2024, 10:04:54 PT`` (CRAG's query times) and dates with an English month name.
+    Understood are ISO dates and times, ``02/28/2024, 10:04:54 PT`` (CRAG's query times) and dates with an English month
+    name, with or without a weekday before them and a clock time after them.
     """
     text = str(field or "").strip()[:LONGEST]
-    iso = re.search(r"\b([12][0-9]{3})(-[0-9]{2})?(-[0-9]{2})?\b", text)
+    iso = re.search(r"\b([12][0-9]{3})(-[0-9]{2})?(-[0-9]{2})?(?=T[0-9]|\b)", text)
     american = re.search(r"\b([0-9]{1,2})/([0-9]{1,2})/([12][0-9]{3})\b", text)
     try:
         if american:
@@ -69,7 +72,8 @@ def day_of(field: Any, default: str | None = None) -> str | None:
 
 
 def _named(text: str) -> str | None:
-    """``March 5, 2024`` and the like."""
+    """``Tuesday, March 5, 2024, 10:04 PT`` and the like."""
+    text = CLOCK.sub("", WEEKDAY.sub("", text))
     for form in MONTHS:
         try:
             day = datetime.strptime(text, form)

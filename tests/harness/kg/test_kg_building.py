@@ -30,6 +30,9 @@ def test_the_closest_name() -> None:
         (TIME, "2024-02-28"), ("2024-02-28", "2024-02-28"), ("2024-02", "2024-02"), (2024, "2024"),
         ("March 5, 2024", "2024-03-05"), ("5 Mar 2024", "2024-03-05"), ("March 2024", "2024-03"), ("13/45/2024", None),
         ("2024-02-31", None), ("2024-13", None), ("yesterday", None), (None, None), ("", None), ([], None),
+        ("2024-03-13T10:19:56-07:00", "2024-03-13"), ("2024-03-13 10:19:56", "2024-03-13"), ("2020s", None),
+        ("Sunday, March 17, 2024", "2024-03-17"), ("Sun, 17 Mar 2024", "2024-03-17"), ("Monday", None),
+        ("March 17, 2024, 10:19 PT", "2024-03-17"), ("March 17, 2024 at 10 AM", "2024-03-17"),
         ("in 2023?", "2023"), ("9" * 9000, None),
     ],
 )  # fmt: skip
@@ -93,6 +96,13 @@ def test_finance(graph: EmbeddedGraph, world: World, drive: Drive) -> None:
     assert [stamp[:10] for stamp in prices] == ["2024-01-25", "2024-01-26", "2024-01-29", "2024-01-30", "2024-01-31"]
     found = about(graph, drive, domain="finance", market_identifier="VLMR", metric="price")
     assert list(found["VLMR (VLMR) price"])[-1][:10] == "2024-02-28"
+    for copied in ("2024-02-15T10:19:56-08:00", "Thursday, February 15, 2024"):  # as a model copies the question's time
+        found = about(graph, drive, domain="finance", market_identifier="VLMR", metric="price", datetime=copied)
+        assert list(found["VLMR (VLMR) price"])[-1][:10] == "2024-02-15"
+    for later in ("2024", "2024-12-31"):  # nothing after the question's day
+        found, _ = drive(facts_by_rules({"domain": "finance", "market_identifier": "VLMR", "metric": "price",
+                                         "datetime": later}, "2024-02-15"), graph)  # fmt: skip
+        assert list(found.facts[0].value)[-1][:10] == "2024-02-15"
     found = about(graph, drive, domain="finance", market_identifier="Osterlyn", metric="who is the boss")
     assert next(iter(found.values()))["sector"] == "Healthcare"
 
