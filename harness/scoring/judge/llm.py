@@ -30,6 +30,10 @@ from lm_eval_rag.harness.scoring.judge import Item, Opinion
 
 DECODING = Decoding(max_tokens=200, stop=(), temperature=0.0)
 SHOWN = 120  # characters of a reply in an error message
+VALUES = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+_VERDICT = re.compile(r"""["']correct["']\s*:\s*["']?(true|false|1|0)["']?\s*(?=[,}])""", re.IGNORECASE)
+_END = re.compile(r",?\s*\}[\s`]*")
+_REASON = re.compile(r"""["']reason["']\s*:\s*["'](.*)["']\s*[,}]""", re.DOTALL)
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -165,17 +169,40 @@ def _escaped(char: str) -> str:
 
 
 def read_reply(reply: str, check: str) -> tuple[float, str] | CallError:
-    """(1 or 0, the reason) from a model's reply; a CallError unless it contains one verdict with the check value.
+    """(1 or 0, the reason) from a model's reply; a CallError if it contains no verdict with the check value.
 
-    The JSON object may be bare, fenced, quoted as a string, after a <think> block, or within other text. Objects
-    without the check value, such as a repeated prediction, are ignored.
+    The JSON object may be bare, fenced, quoted as a string, after a <think> block, or within other text; of several the
+    last counts. Objects without the check value, such as a repeated prediction, are ignored. The verdict may be quoted,
+    or 1 or 0. What is no JSON is read by :func:`_not_json`.
     """
-    objects = [candidate for text in _readings(reply) for candidate in _objects(text)]
-    verdicts = {repr(candidate.get("correct")): candidate for candidate in objects if candidate.get("check") == check}
-    (verdict,) = verdicts.values() if len(verdicts) == 1 else ({},)
-    if not isinstance(verdict.get("correct"), bool):
+    verdicts = [verdict for text in _readings(reply) if (verdict := _verdict(text, check))]
+    if not verdicts:
         return CallError(f"the judge's reply contains no verdict: {reply.strip()[:SHOWN]!r}")
-    return float(verdict["correct"]), str(verdict.get("reason", ""))
+    return verdicts[-1]
+
+
+def _verdict(text: str, check: str) -> tuple[float, str] | None:
+    objects = [(value, end) for value, end in _objects(text) if value.get("check") == check]
+    last, end = objects[-1] if objects else ({}, 0)
+    later = _not_json(text[end:], check)
+    correct = VALUES.get(str(last.get("correct")).strip().lower())
+    return later or (None if correct is None else (correct, str(last.get("reason", ""))))
+
+
+def _not_json(text: str, check: str) -> tuple[float, str] | None:
+    """The verdict of an object that is no JSON: quotes in the reason, Python's quotes or words, a comma too many.
+
+    The reason may repeat the prediction, which may hold a verdict of its own. So the judge's verdict stands directly
+    after the check value, or else it ends the object and the reply; and no other verdict after the check value differs.
+    """
+    starts = list(re.finditer(rf"""["']check["']\s*:\s*["']?{re.escape(check)}["']?\s*,\s*""", text))
+    rest = text[starts[-1].end() :] if starts else ""
+    verdicts = list(_VERDICT.finditer(rest))
+    values = {VALUES[verdict[1].lower()] for verdict in verdicts}
+    if len(values) != 1 or not (verdicts[0].start() == 0 or _END.fullmatch(rest, verdicts[-1].end())):
+        return None
+    reason = _REASON.search(rest)
+    return values.pop(), reason[1] if reason else ""
 
 
 def _readings(reply: str) -> Iterator[str]:
@@ -191,9 +218,9 @@ def _readings(reply: str) -> Iterator[str]:
             yield inner
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects of a text; an object with a repeated key is left out."""
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """The outermost JSON objects of a text, and where each ends; an object with a repeated key is left out."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # line breaks in a string
     start = text.find("{")
     while start >= 0:
         try:
@@ -204,7 +231,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             return
         else:
             if isinstance(value, dict):
-                yield value
+                yield value, end
         start = text.find("{", end)
 
 
