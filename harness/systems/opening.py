@@ -218,7 +218,8 @@ class Endpoint:
     def _sent(self, query: Query) -> dict[str, Any]:
         if not self._is_chat:
             return asdict(Question.of(query))
-        return {"model": self._model, "messages": [{"role": "user", "content": query.text}]}
+        asked = f"Asked on: {query.time}\n" if "T" in (query.time or "") else ""  # a time of day, as CRAG has it
+        return {"model": self._model, "messages": [{"role": "user", "content": asked + query.text}]}
 
     async def close(self) -> None:
         """Close every connection."""

@@ -298,6 +298,15 @@ def test_an_endpoint_that_is_a_chat_server(server: Any) -> None:
     ((answer, trace),) = ask(None, questions=["where?"], url=f"{server.url}/v1/chat/completions", model="mine")
     ((_, body, _),) = server.requests
     assert body == {"model": "mine", "messages": [{"role": "user", "content": "where?"}]}
+    asked = "2024-03-13T10:19:56-07:00"
+    queries = [
+        Query("q1", "who leads?", asked),
+        Query("q2", "who leads?", "2014"),
+        Query("q3", "who leads?", "2014-03-13"),
+    ]
+    ask(None, questions=queries, url=f"{server.url}/v1/chat/completions", concurrency=1)
+    told = [body["messages"][0]["content"] for _, body, _ in server.requests[1:]]
+    assert told == [f"Asked on: {asked}\nwho leads?", "who leads?", "who leads?"]
     assert answer.text == "Vale" and trace.steps[0].prompt_tokens == 5 and record(answer, trace)["passages"] is None
 
 
