@@ -151,20 +151,33 @@ def _finance(into: Collector, fields: Fields, time: str | None) -> Plan[None]:
     metric = str(fields.get("metric")).strip().casefold()
     function = METRICS.get(metric) or HISTORIES.get(metric, "finance_get_info")
     for name in names_of(fields.get("market_identifier")):
-        symbol: str | None = name.upper()
-        value: Any = None
-        if len(name) <= 5 and name.isalpha():
-            value = yield from into.call(function, ticker_name=symbol)
-        if value is None:
-            hits = yield from into.call("finance_get_company_name", query=name)
-            company = closest(name, hits or []) or next(iter(hits or []), None)
-            symbol = company and (yield from into.call("finance_get_ticker_by_name", company_name=company))
-            value = symbol and (yield from into.call(function, ticker_name=symbol))
+        symbol, value = yield from _company(into, name, function)
         if metric in HISTORIES and isinstance(value, dict):
             value = _until(value, day_of(fields.get("datetime")), day_of(time))
         elif isinstance(value, dict):
             value = {key: part for key, part in value.items() if not isinstance(part, list | dict)}
         into.add(f"{name} ({symbol}) {metric}", value)
+
+
+def _company(into: Collector, name: str, function: str) -> Plan[tuple[str | None, Any]]:
+    """The symbol of a company and what a function replies for it.
+
+    The name is taken for a symbol before the search if it is in upper case, after it if no company has such a name.
+    """
+    symbol = name.upper() if len(name) <= 5 and name.isalpha() else None
+    if symbol == name and (value := (yield from into.call(function, ticker_name=symbol))) is not None:
+        return symbol, value
+    hits = (yield from into.call("finance_get_company_name", query=name)) or []
+    company = closest(name, hits)
+    if (
+        symbol not in (None, name)
+        and company is None
+        and (value := (yield from into.call(function, ticker_name=symbol))) is not None
+    ):
+        return symbol, value
+    company = company or next(iter(hits), None)
+    symbol = company and (yield from into.call("finance_get_ticker_by_name", company_name=company))
+    return symbol, symbol and (yield from into.call(function, ticker_name=symbol))
 
 
 def _until(dated: dict[str, Any], *ends: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Entity matching, and queries built by rules from a model's fields."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -125,6 +125,32 @@ def test_sports(graph: EmbeddedGraph, world: World, drive: Drive) -> None:
     found = about(graph, drive, domain="sports", sport_type="soccer", team=match.home.split()[0], datetime=match.date)
     assert any(row["GF"] == str(match.home_score) for row in next(iter(found.values())))
     assert about(graph, drive, domain="sports", sport_type="chess", team="x") == {}
+
+
+class Companies:
+    """A graph in which names of companies are symbols of others too."""
+
+    NAMES: Mapping[str, list[str]] = {"ford": ["Ford Motor Company"], "best": ["Best Buy Co., Inc."]}
+    SYMBOLS: Mapping[str, str] = {"Ford Motor Company": "F", "Best Buy Co., Inc.": "BBY"}
+
+    def call(self, calls: Any) -> list[Any]:
+        return [self.reply(one.function, dict(one.arguments)) for one in calls]
+
+    def reply(self, function: str, arguments: dict[str, str]) -> Any:
+        if function == "finance_get_company_name":
+            return self.NAMES.get(arguments["query"].lower(), [])
+        if function == "finance_get_ticker_by_name":
+            return self.SYMBOLS.get(arguments["company_name"])
+        return {"F": 7, "FORD": 8, "BEST": 9, "BBY": 10, "VLMR": 11}.get(arguments["ticker_name"])
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "value"),
+    [("ford", "F", 7), ("Best", "BBY", 10), ("FORD", "FORD", 8), ("vlmr", "VLMR", 11), ("VLMR", "VLMR", 11)],
+)
+def test_a_word_is_a_symbol_if_no_company_has_that_name(name: str, symbol: str, value: int, drive: Drive) -> None:
+    found = about(Companies(), drive, domain="finance", market_identifier=name, metric="EPS")  # type: ignore[arg-type]
+    assert found == {f"{name} ({symbol}) eps": value}
 
 
 @pytest.mark.parametrize(
