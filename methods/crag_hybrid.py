@@ -9,8 +9,9 @@ Departures: the wording of the prompts is ours; expressions are parsed, never ex
 Python; the generator and the retriever are the run's (``generator=``, ``retriever=dense,retriever_model=
 sentence-transformers/sentence-t5-large``), where the paper has Llama-3-70B-Instruct and sentence-t5-large; the sampling
 temperature, which the paper does not give, is 0.7; references come in another order
-(:mod:`lm_eval_rag.methods.crag.references`), tables too (``table_order=pages`` is the paper's); the calculator sees
-tables at Table 5's length, not appendix D.2's.
+(:mod:`lm_eval_rag.methods.crag.references`), tables too (``table_order=pages`` is the paper's); the graph has rules for
+five domains, where the paper has the official baseline's for two (``graph=published``); the calculator sees tables at
+Table 5's length, not appendix D.2's.
 Options beyond the paper, all off: ``svm``, ``graph=calls``, ``rerank``, ``best_pages``, ``parents``, ``best_tables``,
 ``routing``, ``graph_first``, ``verify``.
 """
@@ -94,7 +95,8 @@ def crag_hybrid(
         samples: Number of samples of an attribute and of an expression.
         temperature: For both.
         dynamic: ``decline`` abstains from dynamic questions, ``answer`` answers them.
-        graph: How the knowledge graph is asked.
+        graph: How the knowledge graph is asked: by rules for all domains (``rules``), by the official baseline's
+            (``published``, as in the paper), or by function calls that the model writes (``calls``).
         graph_length: Characters of its facts.
         graph_first: Try to answer from the graph alone before any page is read.
         routing: Predict the domain, and use only its sources.

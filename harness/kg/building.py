@@ -1,8 +1,9 @@
-"""Calls built by rules from the entities that a model finds in a question: the published knowledge-graph baseline.
+"""Calls built by rules from the entities that a model finds in a question.
 
 The model names the domain and a few fields (:data:`FIELDS`); rules turn these into calls. The baseline of
-facebookresearch/CRAG only has rules for films and the encyclopedia, and takes the first hit of a search. Here the other
-three domains have rules too, written from its list of fields, and the hit whose name is closest is taken
+facebookresearch/CRAG only has rules for films and the encyclopedia, and takes the first hit of a search
+(:mod:`.published_rules`). Here the other three domains have rules too, written from its list of fields, films have the
+aspect ``oscar_awards``, and the hit whose name is closest is taken
 (:func:`~lm_eval_rag.harness.kg.matching.closest`), or the first one if no name is close.
 """
 

@@ -8,6 +8,7 @@ import pytest
 from lm_eval_rag.harness.kg.building import BUILDERS, FIELDS, facts_by_rules, read_fields
 from lm_eval_rag.harness.kg.embedded import EmbeddedGraph
 from lm_eval_rag.harness.kg.matching import closest, day_of, names_of
+from lm_eval_rag.harness.kg.published_rules import PUBLISHED_FIELDS, facts_as_published
 from lm_eval_rag.tasks.crag_demo.world import World
 
 Drive = Callable[..., Any]
@@ -125,6 +126,60 @@ def test_sports(graph: EmbeddedGraph, world: World, drive: Drive) -> None:
     found = about(graph, drive, domain="sports", sport_type="soccer", team=match.home.split()[0], datetime=match.date)
     assert any(row["GF"] == str(match.home_score) for row in next(iter(found.values())))
     assert about(graph, drive, domain="sports", sport_type="chess", team="x") == {}
+
+
+def published(graph: Any, drive: Drive, **fields: Any) -> dict[str, Any]:
+    found, _ = drive(facts_as_published(fields), graph)
+    assert not found.failures
+    return {fact.about: fact.value for fact in found.facts}
+
+
+def test_the_official_baselines_rules(graph: EmbeddedGraph, world: World, drive: Drive) -> None:
+    assert PUBLISHED_FIELDS["movie"]["movie_aspect"] == FIELDS["movie"]["movie_aspect"][:-1]
+    assert PUBLISHED_FIELDS["movie"]["person_aspect"] == FIELDS["movie"]["person_aspect"]
+    text, box = world.entities["Dunmere Lighthouse"]
+    known = {"summary_text": text, "summary_structured": box}
+    for domain in ("encyclopedia", "other"):
+        found = published(graph, drive, domain=domain, main_entity="dunmere lighthouse")
+        assert found["Dunmere Lighthouse"].items() >= known.items()
+    film = world.films[6]
+    found = published(graph, drive, domain="movie", movie_name="ashgrove station the return", movie_aspect="revenue")
+    assert found == {"ashgrove station the return_revenue": film.revenue}
+    found = published(graph, drive, domain="movie", person="casper wynmoor", person_aspect="birthday")
+    assert found == {"casper wynmoor_birthday": "1958-06-11"}
+    (films,) = published(graph, drive, domain="movie", person="mina solvay", person_aspect="acted_movies").values()
+    assert [film["title"] for film in films] == ["The Lanternwright", "Salt on the Ninth Wave", "The Glass Orchardist"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"domain": "finance", "market_identifier": "VLMR", "metric": "EPS"}, {"domain": "movie", "year": 2014},
+        {"domain": "music", "artist_name": "hollow pines", "artist_aspect": "member"},
+        {"domain": "sports", "sport_type": "basketball", "team": "Ravens"},
+        {"domain": "open", "main_entity": "Dunmere Lighthouse"},
+        {"domain": "movie", "movie_name": "Ashgrove Station: The Return"}, {"domain": "movie", "movie_name": "zzz"},
+        {"domain": "movie", "person": "Mina Solvay", "person_aspect": "name"}, {"domain": []},
+        {"domain": "movie", "movie_name": [[]], "person": {"a": 1}}, {"domain": "other", "main_entity": ["x"]},
+    ],
+)  # fmt: skip
+def test_what_the_official_baseline_does_not_look_up(
+    fields: dict[str, Any], graph: EmbeddedGraph, drive: Drive
+) -> None:
+    assert published(graph, drive, **fields) == {}
+
+
+class Hits:
+    """A graph whose search finds a better name second."""
+
+    def call(self, calls: Any) -> list[Any]:
+        return [[{"title": "Salt Lake", "budget": 1}, {"title": "Salt", "budget": 2}] for _ in calls]
+
+
+def test_the_official_baseline_takes_the_first_hit(drive: Drive) -> None:
+    fields = {"movie_name": "salt", "movie_aspect": "budget"}
+    assert published(Hits(), drive, domain="movie", **fields) == {"salt_budget": 1}
+    assert about(Hits(), drive, domain="movie", **fields) == {"Salt budget": 2}  # type: ignore[arg-type]
 
 
 class Companies:

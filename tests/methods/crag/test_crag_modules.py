@@ -183,6 +183,17 @@ def test_rules_over_the_graph(play: Any, query: Query) -> None:
     assert "- movie: movie_name; movie_aspect (one of: budget" in played.prompt("fields")
 
 
+def test_published_rules_take_the_first_hit_and_know_two_domains(play: Any, query: Query) -> None:
+    reply = '{"domain": "movie", "movie_name": "salt", "movie_aspect": "budget"}'
+    hits = [{"title": "Salt Lake", "budget": 1}, {"title": "Salt", "budget": 2}]
+    played = play(facts(query, "published", [], length=1000, **NO), reply, hits)
+    assert played.result == ("salt_budget: 1",) and "length, oscar_awards)" not in played.prompt("fields")
+    told: list[str] = []
+    finance = '{"domain": "finance", "market_identifier": "VLMR", "metric": "EPS"}'
+    played = play(facts(query, "published", told, length=1000, **NO), finance)
+    assert (played.result, told, len(played.asks)) == ((), [], 1)
+
+
 def test_dates_of_the_question_reach_the_rules(play: Any, query: Query) -> None:
     reply = '{"domain": "sports", "sport_type": "basketball", "team": "Ravens"}'
     played = play(facts(query, "rules", [], length=1000, **NO), reply, None, None)

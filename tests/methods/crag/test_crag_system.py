@@ -50,9 +50,9 @@ def test_table_5s_values_are_the_defaults() -> None:
     assert all(given[switch] is True for switch in SWITCHES)
 
 
-def test_the_graph_is_asked_in_two_ways_only() -> None:
+def test_the_graph_is_asked_in_three_ways_only() -> None:
     bind(crag_hybrid, {"graph": "calls"})
-    with pytest.raises(UserError, match=r"Unknown value of graph 'query'.*Allowed: calls, rules"):
+    with pytest.raises(UserError, match=r"Unknown value of graph 'query'.*Allowed: calls, published, rules"):
         bind(crag_hybrid, {"graph": "query"})
 
 
