@@ -28,6 +28,7 @@ from lm_eval_rag.methods.crag.answering import ANSWER_TOKENS, AnswerSettings, an
 from lm_eval_rag.methods.crag.attribute_predictor import Attribute, predict
 from lm_eval_rag.methods.crag.calculator import calculations
 from lm_eval_rag.methods.crag.chunks import best_sentences
+from lm_eval_rag.methods.crag.demonstrations import Rate
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import Way, facts
 from lm_eval_rag.methods.crag.page_tables import TableOrder, select_tables
@@ -55,6 +56,7 @@ def crag_hybrid(
     svm: str | None = None,
     demonstrations: Natural = 5,
     demonstrations_file: str | None = None,
+    slow_changing: Rate = "dynamic",
     samples: Positive = 5,
     temperature: NonNegative = 0.7,
     dynamic: Literal["decline", "answer"] = "decline",
@@ -92,6 +94,8 @@ def crag_hybrid(
         demonstrations: Number of examples for the attribute predictor, equally many of each label.
         demonstrations_file: ``official`` takes the examples from the validation part of the files that the task has
             read, a path from that of CRAG's file (JSON Lines or .bz2); otherwise they are ours.
+        slow_changing: The label of CRAG's slow-changing questions among the examples of ``demonstrations_file``; the
+            paper does not say which (:mod:`lm_eval_rag.methods.crag.demonstrations`).
         samples: Number of samples of an attribute and of an expression.
         temperature: For both.
         dynamic: ``decline`` abstains from dynamic questions, ``answer`` answers them.
@@ -118,7 +122,7 @@ def crag_hybrid(
     def attribute(name: Attribute) -> Plan[str]:
         return predict(
             query, name, notes, svm=svm, shots=demonstrations, shots_file=demonstrations_file, samples=samples,
-            temperature=temperature, seed=seed, prompt_file=prompt_file,
+            temperature=temperature, seed=seed, prompt_file=prompt_file, slow_changing=slow_changing,
         )  # fmt: skip
 
     def answer(references: References) -> Plan[Answer]:

@@ -1,9 +1,11 @@
 """Trains the classifier of questions (arXiv:2408.05141, section 4.2) and measures it by cross-validation.
 
-The classifier is a linear support vector machine on the embeddings of the questions. As in the paper, CRAG's rates of
-change are merged into two: static, and dynamic for all others. The paper reports no accuracy of its classifier. In the
-cross-validation every question is predicted once, by a model that was not trained on it. A label with only one question
-is left out.
+The classifier is a linear support vector machine on the embeddings of the questions. As in the paper, CRAG's four rates
+of change are merged into static and dynamic. The paper does not say which of the two slow-changing questions are; that
+they are dynamic here is our choice. The paper's results speak against it: its system abstains from dynamic questions,
+but scores 27.5 on slow-changing ones and 1.7 on fast-changing ones (figure 3). The paper reports no accuracy of its
+classifier. In the cross-validation every question is predicted once, by a model that was not trained on it. A label
+with only one question is left out.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Either the generator sees demonstrations and the most frequent label of several 
 machine on sentence embeddings decides. The paper does not give the number of samples or their temperature. The
 demonstrations are ours, or from CRAG's validation part (:mod:`.demonstrations`). As in the paper, CRAG's four rates of
 change are two here, the question type is not predicted, and neither the question nor a demonstration shows when it was
-asked (appendix D.1 has the question alone).
+asked (appendix D.1 has the question alone). The paper does not say which of the two slow-changing questions belong to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from lm_eval_rag.harness.core.asks import classify, sample
 from lm_eval_rag.harness.core.types import Plan, Query
 from lm_eval_rag.methods.crag.crag_prompts import END, own_examples, prompt
-from lm_eval_rag.methods.crag.demonstrations import demonstrations_of, stratified
+from lm_eval_rag.methods.crag.demonstrations import Rate, demonstrations_of, stratified
 from lm_eval_rag.methods.crag.replies import choice
 
 LABELS = {
@@ -39,6 +39,7 @@ def predict(
     temperature: float,
     seed: int,
     prompt_file: str | None,
+    slow_changing: Rate = "dynamic",
 ) -> Plan[str]:
     """The label of a question.
 
@@ -49,11 +50,14 @@ def predict(
         shots_file: Labelled questions of CRAG's: a file, or ``official`` for those of the task; None for our own.
         samples: Number of samples; the most frequent label wins, and of equally frequent ones the first.
         seed: For the choice of demonstrations.
+        slow_changing: The label of slow-changing questions of CRAG's among the demonstrations.
     """
     if svm is not None:
         return (yield from classify(query.text, attribute, svm))
     pool = (
-        demonstrations_of(shots_file, attribute, query.corpus) if shots_file else own_examples(attribute, prompt_file)
+        demonstrations_of(shots_file, attribute, query.corpus, slow_changing)
+        if shots_file
+        else own_examples(attribute, prompt_file)
     )
     examples = stratified(pool, shots, seed, query.text)
     shown = prompt(attribute, f"Question: {query.text}", shots=examples, prompt_file=prompt_file)

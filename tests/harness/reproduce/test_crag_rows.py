@@ -112,6 +112,7 @@ def test_each_row_of_the_ladder_adds_one_module_and_is_published() -> None:
         assert row.arguments["extractor"] == "faithful"  # trafilatura, section 4.1
         predicts = row.arguments.get("attribute_predictor", True)
         assert row.arguments.get("demonstrations_file") == ("official" if predicts else None), row.name
+        assert row.arguments.get("slow_changing") == ("static" if predicts else None), row.name
     assert len({row.arguments.get("gen_pretrained") for row in rows}) == 2  # 8B, then the quantised 70B
     assert [row.name for row in TABLE.rows if not row.model] == ["paper-baseline"]
     official = {row.model for name, row in LARGE.items() if name.startswith("official")}

@@ -67,6 +67,12 @@ def test_demonstrations_of_the_validation_part(tmp_path: Path) -> None:
     packed.write_bytes(bz2.compress(plain.read_bytes()))
     for file in (plain, packed):
         assert read_demonstrations(str(file), "static_or_dynamic") == {"static": ["q0"], "dynamic": ["q2", "q4"]}
+    slow = [{**row, "query": "slow", "split": 0} for row in rows if row["static_or_dynamic"] == "slow-changing"]
+    more = tmp_path / "more.jsonl"
+    more.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *slow]), "utf-8")
+    assert read_demonstrations(str(more), "static_or_dynamic")["dynamic"] == ["q2", "q4", "slow"]
+    static = read_demonstrations(str(more), "static_or_dynamic", "static")
+    assert static == {"static": ["q0", "slow"], "dynamic": ["q2", "q4"]}
     with pytest.raises(UserError, match="has 1 labels of domain in its validation part"):
         read_demonstrations(str(plain), "domain")
     with pytest.raises(UserError, match="cannot be read"):
