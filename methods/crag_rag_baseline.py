@@ -1,10 +1,11 @@
 """CRAG's official RAG baseline: the best sentences of the question's pages (facebookresearch/CRAG, arXiv:2406.04744).
 
 As in the official kit (models/rag_llama_baseline.py): 20 sentences of at most 1000 characters, each once, 4000
-characters in all, and answers of at most 50 tokens. Departures: the wording of the prompt is ours; pages are read by
-the run's extractor and sentences are ranked by its retriever (``retriever=dense,retriever_model=minilm``), where the
-kit takes BeautifulSoup's whole text and all-MiniLM-L6-v2; a sentence that no longer fits is left out, where the kit
-cuts it; decoding is greedy, where the kit samples at temperature 0.1 and top_p 0.9.
+characters in all, and answers of at most 50 tokens. Departures: the wording of the prompt is ours, and it names the
+weekday with the time, where the kit has "Current Time" alone; pages are read by the run's extractor and sentences are
+ranked by its retriever (``retriever=dense,retriever_model=minilm``), where the kit takes BeautifulSoup's whole text and
+all-MiniLM-L6-v2; a sentence that no longer fits is left out, where the kit cuts it; decoding is greedy, where the kit
+samples at temperature 0.1 and top_p 0.9.
 """
 
 from __future__ import annotations

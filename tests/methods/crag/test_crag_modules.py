@@ -194,6 +194,13 @@ def test_published_rules_take_the_first_hit_and_know_two_domains(play: Any, quer
     assert (played.result, told, len(played.asks)) == ((), [], 1)
 
 
+def test_a_first_fact_is_cut_and_a_later_one_left_out(play: Any, query: Query) -> None:
+    reply = '{"domain": "movie", "movie_name": "salt, lantern", "movie_aspect": "cast"}'
+    hits = [[{"title": title, "cast": "x" * 50}] for title in ("Salt", "Lantern")]
+    assert play(facts(query, "rules", [], length=20, **NO), reply, *hits).result == ("Salt cast: xxxxxxxxx",)
+    assert play(facts(query, "rules", [], length=70, **NO), reply, *hits).result == ("Salt cast: " + "x" * 50,)
+
+
 def test_dates_of_the_question_reach_the_rules(play: Any, query: Query) -> None:
     reply = '{"domain": "sports", "sport_type": "basketball", "team": "Ravens"}'
     played = play(facts(query, "rules", [], length=1000, **NO), reply, None, None)
