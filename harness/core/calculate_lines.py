@@ -11,11 +11,13 @@ import re
 from lm_eval_rag.harness.core.calculate import MAX_LENGTH
 
 _LABEL = re.compile(
-    r"^(?:[-*•]\s+)?(?:[a-z ]{0,30}\b(?:expression|answer|result|calculation|output|value|formula|total|difference|sum|"
-    r"ratio|average|percentage|growth|change|code|python)\s?:\s*)(?=\S)",
+    r"^(?:[-*•]\s+)?[*_`]*(?:[a-z ]{0,30}(?<![a-z])(?:expression|answer|result|calculation|output|value|formula|"
+    r"total|difference|sum|ratio|average|percentage|growth|change|code|python)(?![a-z])[a-z ]{0,40}[*_`]*\s?:"
+    r"[*_`]*\s*)(?=\S)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"^\d{1,2}[.)]\s+(?=\S)")  # of a list of calculations
+_MARKED = re.compile(r"^(`+|\*{2,3}|__)(.+)\1$")  # Markdown around a whole line
 _NAME = re.compile(r"^[A-Za-z_][\w ]{0,40}$")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _TEXT = re.compile(r"\"[^\"\\\n]*\"|'[^'\\\n]*'")
@@ -38,23 +40,27 @@ _CALLED = re.compile(r"[A-Za-z_]\($|\[$")
 def expression_in(line: str) -> str:
     """The expression in a line, in the notation of ``calculate``; the line itself if it is too long or has texts.
 
-    Read are a number or a label before it, a result after it (``= 15``), a name that it is assigned to, a comment,
-    ``print(...)``, separators of thousands, ``%`` and ``% of``, currency signs, ``million`` and the like (also
-    ``2.5B``), ``^``, ``5 x 3``, the signs of print, ISO dates without quotes, and ``days=`` of a time span.
+    Read are a number or a label before it, Markdown around them, a result after it (``= 15``), a name that it is
+    assigned to, a comment, ``print(...)``, separators of thousands, ``%`` and ``% of``, currency signs, ``million`` and
+    the like (also ``2.5B``), ``^``, ``5 x 3``, the signs of print, ISO dates without quotes, and ``days=`` of a time
+    span.
     """
     if len(line) > MAX_LENGTH or not line.isprintable():
         return line
-    bare = line.strip().strip("`").strip()
+    bare = _unmarked(_LABEL.sub("", _unmarked(_NUMBERED.sub("", line.strip(), count=1)), count=1))
     if _TEXT.search(bare):  # what stands in a text stays as it is
         return bare
-    bare = _NUMBERED.sub("", _DAYS.sub("", bare.partition("#")[0].strip()), count=1)
-    bare = _assigned(_LABEL.sub("", bare, count=1))
+    bare = _assigned(_DAYS.sub("", bare.partition("#")[0].strip()))
     if bare.startswith("print(") and bare.endswith(")"):
         bare = bare[6:-1].strip()
     bare = _DAY.sub(r"date(\1, \2, \3)", bare)
     bare = _TIMES.sub(" * ", _CURRENCY.sub("", bare.translate(_SIGNS)).replace("^", "**"))
     bare = _SCALED.sub(lambda match: f"({match[1]}*{_SCALES[match[2]]})", _ungrouped(bare))
     return _PERCENT.sub(r"(\1/100)", _SHARE.sub(r"(\1/100) * ", bare))
+
+
+def _unmarked(text: str) -> str:
+    return _MARKED.sub(r"\2", text.strip()).strip("` ")
 
 
 def _assigned(text: str) -> str:

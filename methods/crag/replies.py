@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from lm_eval_rag.harness.core.calculate import calculate
+from lm_eval_rag.harness.core.calculate_lines import expression_in
+from lm_eval_rag.harness.core.calculate_values import CalculationError
+
 WORD = re.compile(r"[a-z]+")
 READ = 2_000  # only so many characters of a reply are read
 
@@ -16,17 +20,29 @@ def choice(reply: str, allowed: Iterable[str]) -> str | None:
 
 
 def code_line(reply: str) -> str:
-    """The first line of code, without fences, backticks, a prompt's ``>>>``, ``print(...)`` or ``name =`` around it.
+    """The first line that can be calculated, else the first line of code; "" without one.
 
-    Lines that end with a colon are skipped, as they only introduce the code, and comments.
+    Fences, backticks, a prompt's ``>>>``, ``print(...)`` and ``name =`` are taken off. Lines that end with a colon are
+    skipped, as they only introduce the code, and comments.
     """
-    for line in reply[:READ].splitlines():
-        bare = line.strip()
-        if not bare.startswith("```") and not bare.endswith(":") and not bare.startswith("#") and bare.strip("`"):
-            bare = bare.strip("`").removeprefix(">>>").strip()
-            bare = re.sub(r"^[A-Za-z_]\w{0,40}\s*=(?!=)\s*", "", bare)
-            return bare[6:-1].strip() if bare.startswith("print(") and bare.endswith(")") else bare
-    return ""
+    lines = [code for line in reply[:READ].splitlines() if (code := _code(line.strip()))]
+    return next((line for line in lines if _has_value(line)), lines[0] if lines else "")
+
+
+def _code(line: str) -> str:
+    if line.startswith(("```", "#")) or line.endswith(":"):
+        return ""
+    bare = line.strip("`").removeprefix(">>>").strip()
+    bare = re.sub(r"^[A-Za-z_]\w{0,40}\s*=(?!=)\s*", "", bare)
+    return bare[6:-1].strip() if bare.startswith("print(") and bare.endswith(")") else bare
+
+
+def _has_value(line: str) -> bool:
+    try:
+        calculate(expression_in(line))
+    except CalculationError:
+        return False
+    return True
 
 
 def one_line(reply: str) -> str:

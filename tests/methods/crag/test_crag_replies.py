@@ -1,7 +1,12 @@
-"""What models wrap around a short reply is taken off."""
+"""How the replies of chat models to the short prompts of CRAG's methods are read."""
+
+from __future__ import annotations
 
 import pytest
 
+from lm_eval_rag.harness.backends.calculation import CalculateBackend
+from lm_eval_rag.harness.core.asks import Calculate
+from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.methods.crag.replies import code_line, one_line
 
 
@@ -28,9 +33,25 @@ def test_one_line(reply: str, line: str) -> None:
         ("```python\nyears = 2017 - 2004\n```", "2017 - 2004"),
         ("The expression is:\n\n`2017 - 2004`", "2017 - 2004"),
         (">>> print(2017 - 2004)", "2017 - 2004"),
+        ("The expression would compute the difference.\n2017 - 2004", "2017 - 2004"),
+        ("To find it, subtract the years.\n\n**2017 - 2004**\n", "**2017 - 2004**"),
+        ("1/0", "1/0"),
+        ("Nothing to calculate.\nReally.", "Nothing to calculate."),
         ("None is needed:", ""),
         ("", ""),
     ],
 )
 def test_code_line(reply: str, line: str) -> None:
     assert code_line(reply) == line
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["**Expression:** 5 + 3", "**Expression**: 5 + 3", "**Expression: 5 + 3**", "The expression is: 5 + 3",
+     "The expression to evaluate is: `5 + 3`", "Expression: **5 + 3**", "**5 + 3**", "__Result:__ 5 + 3 = 8",
+     "__Result__: 5 + 3", "`Expression: 5 + 3`", "1. **Expression:** 5 + 3", "It adds both.\nExpression: 5 + 3",
+     "2 ** 3"],
+)  # fmt: skip
+def test_decorated_expressions_are_calculated(reply: str) -> None:
+    (served,) = CalculateBackend().serve([(Query("q", ""), Calculate(code_line(reply)))])
+    assert served.value.value == "8"  # type: ignore[union-attr]
