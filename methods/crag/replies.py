@@ -8,15 +8,22 @@ from collections.abc import Iterable
 from lm_eval_rag.harness.core.calculate import calculate
 from lm_eval_rag.harness.core.calculate_lines import expression_in
 from lm_eval_rag.harness.core.calculate_values import CalculationError
+from lm_eval_rag.methods.reasoning.judgements import first_label
+from lm_eval_rag.methods.reasoning.rationales import plain
 
-WORD = re.compile(r"[a-z]+")
 READ = 2_000  # only so many characters of a reply are read
 
 
 def choice(reply: str, allowed: Iterable[str]) -> str | None:
-    """The first of the allowed words in a reply; None if there is none."""
-    words = set(allowed)
-    return next((word for word in WORD.findall(reply[:READ].lower()) if word in words), None)
+    """The allowed word that a reply names first; None if there is none.
+
+    Words that "or" or a slash joins are the question repeated ("Static or dynamic: dynamic"), and "not static" does not
+    name static: neither counts.
+    """
+    words = tuple(allowed)
+    one = rf"(?:{'|'.join(map(re.escape, words))})"
+    repeated = rf"\b{one}(?:(?:\s*[,/]\s*|,?\s+or\s+){one})*(?:\s*/\s*|,?\s+or\s+){one}\b"
+    return first_label(re.sub(repeated, "", plain(reply[:READ]), flags=re.IGNORECASE), words)
 
 
 def code_line(reply: str) -> str:

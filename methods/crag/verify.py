@@ -29,7 +29,7 @@ def verified(query: Query, answer: Answer, references: References, *, prompt_fil
     if passages:
         text = f"{question_text(query)}\nAnswer given: {answer.text}"
         shown = prompt("verify", text, passages, prompt_file=prompt_file)
-        reply = yield from generate(shown, temperature=0.0, max_tokens=8, stop=("\n\n", END))
+        reply = yield from generate(shown, temperature=0.0, max_tokens=16, stop=("\n\n\n", END))
         verdict = choice(reply, ("yes", "no"))
         if verdict is None:
             return replace(answer, notes=(*answer.notes, "verification unparsed"))

@@ -7,7 +7,7 @@ import pytest
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.core.asks import Calculate
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag.replies import code_line, one_line
+from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,50 @@ from lm_eval_rag.methods.crag.replies import code_line, one_line
 )
 def test_one_line(reply: str, line: str) -> None:
     assert one_line(reply) == line
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("dynamic", "dynamic"),
+        ("**Dynamic**", "dynamic"),
+        ("Static or dynamic: dynamic", "dynamic"),
+        ("**Static or dynamic:** Dynamic", "dynamic"),
+        ("**Static** or **dynamic**: dynamic", "dynamic"),
+        ("Static/dynamic: dynamic", "dynamic"),
+        ("Static or dynamic? Static.", "static"),
+        ("It is not static, it is dynamic.", "dynamic"),
+        ("It isn't dynamic but static.", "static"),
+        ("Static: its answer will not change, so it is not dynamic.", "static"),
+        ("The question is static or dynamic", None),
+        ("It is not static.", None),
+        ("statistic", None),
+    ],
+)
+def test_a_label_is_neither_repeated_nor_denied(reply: str, label: str | None) -> None:
+    assert choice(reply, ("static", "dynamic")) == label
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("No.", "no"),
+        ("Borne out (yes or no): no", "no"),
+        ("**Borne out (yes or no):**\n\nNo", "no"),
+        ("Borne out (yes/no): yes", "yes"),
+        ("Yes, reference 2 says so; no other does.", "yes"),
+        ("Not stated.", None),
+    ],
+)
+def test_a_verdict(reply: str, label: str | None) -> None:
+    assert choice(reply, ("yes", "no")) == label
+
+
+def test_a_domain_after_the_list_of_all() -> None:
+    domains = ("finance", "sports", "music", "movie", "open")
+    assert choice("Domain (finance, sports, music, movie or open): music", domains) == "music"
+    assert choice("Domain: finance/sports/music/movie/open: open", domains) == "open"
+    assert choice("Domain: sports, then music", domains) == "sports"
 
 
 @pytest.mark.parametrize(
