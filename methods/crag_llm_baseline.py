@@ -2,8 +2,10 @@
 
 As in the official kit (models/vanilla_llama_baseline.py), the prompt says when the question was asked, and an answer
 has at most 50 tokens. The benchmark's rules allow 75 by the tokenizer of Llama 2; the kit takes 50 because Llama 3
-needs fewer for the same text. Departures: the wording of the prompt is ours, and it names the weekday with the time,
-where the kit has "Current Time" alone; decoding is greedy, where the kit samples at temperature 0.1 and top_p 0.9.
+needs fewer for the same text. The answer is the whole reply. Departures: the wording of the prompt is ours, and it
+names the weekday with the time, where the kit has "Current Time" alone; line breaks of an answer become spaces; a reply
+ends before a next question that the model makes up; decoding is greedy, where the kit samples at temperature 0.1 and
+top_p 0.9.
 """
 
 from __future__ import annotations

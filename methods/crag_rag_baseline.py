@@ -4,7 +4,8 @@ As in the official kit (models/rag_llama_baseline.py): 20 sentences of at most 1
 characters in all, and answers of at most 50 tokens. Departures: the wording of the prompt is ours, and it names the
 weekday with the time, where the kit has "Current Time" alone; pages are read by the run's extractor and sentences are
 ranked by its retriever (``retriever=dense,retriever_model=minilm``), where the kit takes BeautifulSoup's whole text and
-all-MiniLM-L6-v2; a sentence that no longer fits is left out, where the kit cuts it; decoding is greedy, where the kit
+all-MiniLM-L6-v2; a sentence that no longer fits is left out, where the kit cuts it; the answer is the whole reply, as
+in the kit, but on one line and without a next question that the model makes up; decoding is greedy, where the kit
 samples at temperature 0.1 and top_p 0.9.
 """
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
-from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
+from lm_eval_rag.methods.crag.crag_prompts import ANSWER_ENDS, prompt, question_text
 from lm_eval_rag.methods.crag.reasoning import read_reasoning, reason
 from lm_eval_rag.methods.crag.references import References
-from lm_eval_rag.methods.crag.replies import one_line
+from lm_eval_rag.methods.crag.replies import answer_line, one_line
 
 ANSWER_TOKENS = 50  # in the three official baselines; also the competition's limit (arXiv:2408.05141, section 3)
 
@@ -42,14 +42,15 @@ def baseline_settings(answer_tokens: int, prompt_file: str | None) -> AnswerSett
 
 
 def answer_from(query: Query, references: References, notes: list[str], settings: AnswerSettings) -> Plan[Answer]:
-    """The answer from the references.
+    """The answer from the references. The official baseline's is the whole reply, as in the official kit.
 
     Args:
         notes: Gets ``answer unparsed`` if the reply is not in the form, so that the summariser is asked, and ``false
             premise unparsed`` if only that field is missing.
     """
     if not settings.reasoning:
-        return settle((yield from _answer_alone(query, references, settings)), references, notes)
+        read = answer_line if settings.refined else one_line
+        return settle((yield from _answer_alone(query, references, settings)), references, notes, read=read)
     reply = yield from reason(
         query,
         references.passages(),
@@ -61,7 +62,7 @@ def answer_from(query: Query, references: References, notes: list[str], settings
     if reasoned is None:
         notes.append("answer unparsed")
         summary = summarise(query, reply, max_tokens=settings.answer_tokens, prompt_file=settings.prompt_file)
-        return settle((yield from summary), references, notes)
+        return settle((yield from summary), references, notes, read=answer_line)
     if settings.false_premise and reasoned.false_premise is None:
         notes.append("false premise unparsed")
     return settle(reasoned.answer, references, notes, invalid=settings.false_premise and reasoned.false_premise)
@@ -71,5 +72,4 @@ def _answer_alone(query: Query, references: References, settings: AnswerSettings
     refined = "refined_false_premise" if settings.false_premise else "refined"
     name = refined if settings.refined else "baseline"
     shown = prompt(name, question_text(query), references.passages(), prompt_file=settings.prompt_file)
-    stop = ("\n\n\n", END)
-    return one_line((yield from generate(shown, temperature=0.0, max_tokens=settings.answer_tokens, stop=stop)))
+    return (yield from generate(shown, temperature=0.0, max_tokens=settings.answer_tokens, stop=ANSWER_ENDS))

@@ -15,6 +15,7 @@ from lm_eval_rag.harness.core.types import Passage, Query
 
 PARTS = {"instruction", "closed", "answer", "reminder"}
 END = "===END==="  # ends the reasoning form; every module stops there, so that no model goes on forever
+ANSWER_ENDS = ("\n\n\n", "\nAsked on:", "\nQuestion:", END)  # models without a chat template go on with a next question
 
 
 def prompt(

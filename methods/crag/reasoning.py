@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Passage, Plan, Query
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
+from lm_eval_rag.methods.crag.replies import unruled
 
 ANSWER = re.compile(r"^[#*\s]*answer\b[*\s]*:?[*\s]*", re.IGNORECASE | re.MULTILINE)
 PREMISE = re.compile(r"^[#*\s]*false premise\b[*\s]*:?[*\s]*(yes|no)?\b", re.IGNORECASE | re.MULTILINE)
@@ -38,12 +39,12 @@ def read_reasoning(reply: str) -> Reasoned | None:
         return None
     before, after = text[: headings[-1].start()], text[headings[-1].end() :]
     premises = list(PREMISE.finditer(after))
-    answer = _line(after[: premises[0].start()] if premises else after)
+    answer = unruled(after[: premises[0].start()] if premises else after)
     if answer in PLACEHOLDERS:
         return None
     premise = premises[-1].group(1) if premises else None
     reasoning = REASONING.split(before)[-1]
-    return Reasoned(answer, _line(reasoning), None if premise is None else premise.lower() == "yes")
+    return Reasoned(answer, unruled(reasoning), None if premise is None else premise.lower() == "yes")
 
 
 def reason(
@@ -53,8 +54,3 @@ def reason(
     name = "reasoning_false_premise" if false_premise else "reasoning"
     shown = prompt(name, question_text(query), passages, prompt_file=prompt_file)
     return (yield from generate(shown, temperature=0.0, max_tokens=max_tokens, stop=(END,)))
-
-
-def _line(text: str) -> str:
-    """On one line, without the dashes and hashes that separate fields."""
-    return re.sub(r"(?:\s|^)(?:-{3,}|#{1,6})(?=\s|$)", " ", " ".join(text.split())).strip(" *")

@@ -12,6 +12,11 @@ from lm_eval_rag.methods.reasoning.judgements import first_label
 from lm_eval_rag.methods.reasoning.rationales import plain
 
 READ = 2_000  # only so many characters of a reply are read
+LEAD = re.compile(  # what stands before an answer: "Sure!", a line that ends in a colon, "Answer:"
+    r"\A(?:(?:(?:sure|certainly|of course|okay)[.!]\s|[^\n]*:[ \t]*\n|(?:the\s+)?(?:final\s+)?answer(?:\s+is)?\s*:)"
+    r"\s*(?=\S))*+",
+    re.IGNORECASE,
+)
 
 
 def choice(reply: str, allowed: Iterable[str]) -> str | None:
@@ -52,10 +57,19 @@ def _has_value(line: str) -> bool:
     return True
 
 
-def one_line(reply: str) -> str:
-    """The first line of a reply that is not blank; lines that only introduce it ("The answer is:") are skipped."""
-    lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    return next((line for line in lines if not line.endswith(":")), lines[0] if lines else "")
+def answer_line(reply: str) -> str:
+    """The whole reply on one line, without Markdown and what models write before an answer ("Answer:")."""
+    return unruled(LEAD.sub("", plain(reply).strip()))
+
+
+def one_line(text: str) -> str:
+    """The same words on one line."""
+    return " ".join(text.split())
+
+
+def unruled(text: str) -> str:
+    """On one line, without the dashes and hashes that separate fields."""
+    return re.sub(r"(?:\s|^)(?:-{3,}|#{1,6})(?=\s|$)", " ", one_line(text)).strip(" *")
 
 
 def numbers(reply: str, n: int) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.methods.crag.attribute_predictor import LABELS
 from lm_eval_rag.methods.crag.crag_prompts import END
 from lm_eval_rag.methods.crag.reasoning import read_reasoning
-from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
+from lm_eval_rag.methods.crag.replies import answer_line, choice, code_line
 
 UNSEEN = 900_001  # seed of a world; training takes 1,000 and the next few
 NOTHING = "no expression"
@@ -55,7 +55,7 @@ def content(name: str, reply: str) -> str | None:
     if name.startswith(("reasoning", "knowledge")):
         form = read_reasoning(reply)
         return None if form is None else normalise(form.answer)
-    return normalise(one_line(reply)) or None
+    return normalise(answer_line(reply)) or None
 
 
 def _value(line: str) -> str | None:

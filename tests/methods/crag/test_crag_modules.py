@@ -155,6 +155,8 @@ def test_a_reply_that_loops_is_read_at_once() -> None:
         ("This is an Invalid question.", None, "invalid question", False, ()),
         ("Odile", True, "invalid question", False, ()),
         (" ", None, "I don't know", True, ("blank answer",)),
+        ("It is not named.\nI don't\nknow.", None, "I don't know", True, ()),
+        ("Odile died before.\nInvalid question", None, "invalid question", False, ()),
     ],
 )
 def test_settling(found: Any, text: str, invalid: bool | None, answer: str, abstained: bool, notes: Any) -> None:
@@ -163,7 +165,7 @@ def test_settling(found: Any, text: str, invalid: bool | None, answer: str, abst
 
 def test_summarising(play: Any, query: Query) -> None:
     played = play(summarise(query, "x" * 9999 + "so it is 1994", max_tokens=20, **NO), "\n 1994 \nbecause")
-    assert (played.result, played.names) == ("1994", ["summary"])
+    assert (played.result, played.names) == ("\n 1994 \nbecause", ["summary"])
     assert "so it is 1994" in played.prompt("summary") and len(played.prompt("summary")) < 5000
     assert play(summarise(query, " \n", max_tokens=20, **NO)).result == ""
 

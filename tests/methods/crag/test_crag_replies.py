@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.core.asks import Calculate
 from lm_eval_rag.harness.core.types import Query
-from lm_eval_rag.methods.crag.replies import choice, code_line, one_line
+from lm_eval_rag.methods.crag.replies import answer_line, choice, code_line
+from lm_eval_rag.methods.crag_hybrid import crag_hybrid
+from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
+
+DONT_KNOW, INVALID = "I don't know", "invalid question"
+ALONE: dict[str, Any] = dict.fromkeys(
+    ("attribute_predictor", "table_extractor", "calculator", "knowledge_extractor", "knowledge_graph"), False
+)  # chunks and a prompt for the answer
 
 
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
         ("1994", "1994"),
-        ("\n  1994. \nIt came out then.", "1994."),
+        ("\n  1994. \nIt came out then.", "1994. It came out then."),
         ("The answer is:\n\n1994", "1994"),
-        ("Sure!\nThe answer is: 1994", "Sure!"),
-        ("Notes:\nAnswer:\n- 1994\n- 1995", "- 1994"),
+        ("Answer: 1994", "1994"),
+        ("**Answer:** 1994", "1994"),
+        ("**Answer**: 1994", "1994"),
+        ("## Answer\n1994", "1994"),
+        ("Final answer: **1994**", "1994"),
+        ("Sure!\nThe answer is: 1994", "1994"),
+        ("Sure! Here is the answer:\n\n**1994**", "1994"),
+        ("The answer is 1994.", "The answer is 1994."),
+        ("1. liz truss\n2. boris johnson\n3. theresa may", "1. liz truss 2. boris johnson 3. theresa may"),
+        ("The members are:\n* Odile\n* Casper", "Odile * Casper"),
+        ("Notes:\nAnswer:\n- 1994\n- 1995", "- 1994 - 1995"),
+        ("Okay Computer: a title", "Okay Computer: a title"),
+        ("M*A*S*H", "M*A*S*H"),
         ("The answer is:", "The answer is:"),
         (" \n", ""),
+        ("---\n***", ""),
     ],
 )
-def test_one_line(reply: str, line: str) -> None:
-    assert one_line(reply) == line
+def test_the_answer_is_the_whole_reply_without_what_stands_before_it(reply: str, line: str) -> None:
+    assert answer_line(reply) == line
+
+
+@pytest.mark.parametrize(
+    ("reply", "baseline", "refined"),
+    [
+        ("1. liz truss\n2. theresa may", "1. liz truss 2. theresa may", "1. liz truss 2. theresa may"),
+        ("**Answer:** 1994\n", "**Answer:** 1994", "1994"),
+        ("The members are:\n* Odile\n* Casper", "The members are: * Odile * Casper", "Odile * Casper"),
+        ("The album is not named.\nI don't know.", DONT_KNOW, DONT_KNOW),
+        ("He never won it.\n\nInvalid question.", INVALID, INVALID),
+        (" \n", DONT_KNOW, DONT_KNOW),
+    ],
+)
+def test_the_baseline_changes_white_space_alone(
+    play: Any, query: Query, found: Any, reply: str, baseline: str, refined: str
+) -> None:
+    assert play(crag_llm_baseline(query), reply).result.text == baseline
+    assert play(crag_hybrid(query, **ALONE, reasoning=False), found, reply).result.text == refined
+    summary = play(crag_hybrid(query, **ALONE), found, "It came out early.", reply)
+    assert (summary.result.text, summary.names[-1]) == (refined, "summary")
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_each_switch_takes_its_asks_out(play: Any, query: Query, web: Any, found
 )  # fmt: skip
 def test_the_ladders_prompts(play: Any, query: Query, web: Any, on: Any, prompt: str) -> None:
     plan = crag_hybrid(query, **{**NONE, **dict.fromkeys(on, True)})
-    played = play(plan, web, ((0, 1.0),), "## Answer: 5\n## False Premise: no" if "reasoning" in on else " 5\nbecause")
+    played = play(plan, web, ((0, 1.0),), "## Answer: 5\n## False Premise: no" if "reasoning" in on else " 5\n")
     assert (played.names, played.result.text) == (["Pages", "Rank", prompt], "5")
 
 
@@ -219,8 +219,8 @@ def test_the_baselines(play: Any, query: Query, web: Any) -> None:
     played = play(crag_llm_baseline(query), "Hm. I don't know")
     assert (played.names, played.result.text, played.result.abstained) == (["baseline"], "I don't know", True)
     assert "references alone" not in played.prompt("baseline")
-    played = play(crag_rag_baseline(query), web, ((1, 2.0),), "3 million\nbecause")
-    assert (played.names, played.result.text) == (["Pages", "Rank", "baseline"], "3 million")
+    played = play(crag_rag_baseline(query), web, ((1, 2.0),), "3 million\n because")
+    assert (played.names, played.result.text) == (["Pages", "Rank", "baseline"], "3 million because")
     assert played.asks[1].k == 20 and "references alone" in played.prompt("baseline")
     assert [p.text for p in played.result.passages] == ["It had a budget of 3 million."]
     played = play(crag_kg_baseline(query), FIELDS, HIT, web, ((1, 2.0),), "3 million")
