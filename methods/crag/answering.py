@@ -8,7 +8,7 @@ from lm_eval_rag.harness.core.asks import generate
 from lm_eval_rag.harness.core.types import Answer, Plan, Query
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
 from lm_eval_rag.methods.crag.crag_prompts import ANSWER_ENDS, prompt, question_text
-from lm_eval_rag.methods.crag.reasoning import read_reasoning, reason
+from lm_eval_rag.methods.crag.reasoning import read_premise, read_reasoning, reason
 from lm_eval_rag.methods.crag.references import References
 from lm_eval_rag.methods.crag.replies import answer_line, one_line
 
@@ -58,14 +58,14 @@ def answer_from(query: Query, references: References, notes: list[str], settings
         max_tokens=settings.reasoning_tokens,
         prompt_file=settings.prompt_file,
     )
-    reasoned = read_reasoning(reply)
+    reasoned, premise = read_reasoning(reply), read_premise(reply) if settings.false_premise else None
     if reasoned is None:
         notes.append("answer unparsed")
         summary = summarise(query, reply, max_tokens=settings.answer_tokens, prompt_file=settings.prompt_file)
-        return settle((yield from summary), references, notes, read=answer_line)
-    if settings.false_premise and reasoned.false_premise is None:
+        return settle((yield from summary), references, notes, invalid=premise, read=answer_line)
+    if settings.false_premise and premise is None:
         notes.append("false premise unparsed")
-    return settle(reasoned.answer, references, notes, invalid=settings.false_premise and reasoned.false_premise)
+    return settle(reasoned.answer, references, notes, invalid=premise)
 
 
 def _answer_alone(query: Query, references: References, settings: AnswerSettings) -> Plan[str]:

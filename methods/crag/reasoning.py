@@ -10,8 +10,16 @@ from lm_eval_rag.harness.core.types import Passage, Plan, Query
 from lm_eval_rag.methods.crag.crag_prompts import END, prompt, question_text
 from lm_eval_rag.methods.crag.replies import unruled
 
-ANSWER = re.compile(r"^[#*\s]*answer\b[*\s]*:?[*\s]*", re.IGNORECASE | re.MULTILINE)
-PREMISE = re.compile(r"^[#*\s]*false premise\b[*\s]*:?[*\s]*(yes|no)?\b", re.IGNORECASE | re.MULTILINE)
+MARKS = r"(?:[^\w\n]|_)*+(?:\d{1,2}[.)])?(?:[^\w\n]|_)*+"  # of Markdown, lists and quotations, before a field
+ANSWER = re.compile(
+    rf"^{MARKS}(?:final\s+)?answer(?:[^\w\n:]|_)*+(?::[*_`\s]*|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+PREMISE = re.compile(  # then "(yes or no)", the value right away or after a colon; "yes or no" is no value
+    rf"^{MARKS}(?:has[\W_]+)?false[\W_]+premise\b(?:\s*\([^()\n]*\))?+"
+    r"(?:(?:[^\n:?]*[:?])??[\W_]*+(yes(?!\s*(?:or|/))|no)\b)?",
+    re.IGNORECASE | re.MULTILINE,
+)
 REASONING = re.compile(r"^[#*\s]*reasoning\b[*\s]*:?", re.IGNORECASE | re.MULTILINE)
 PLACEHOLDERS = {"", "...", "…"}
 
@@ -23,28 +31,29 @@ class Reasoned:
     Args:
         answer: On one line, not blank.
         reasoning: The text before the answer, on one line.
-        false_premise: Whether the field says yes or no; None if it is missing or says something else.
     """
 
     answer: str
     reasoning: str = ""
-    false_premise: bool | None = None
 
 
 def read_reasoning(reply: str) -> Reasoned | None:
-    """The fields of a reply; None if it has no answer. If a field occurs several times, the last one counts."""
+    """Answer and reasoning of a reply; None if it has no answer. If the field occurs several times, the last counts."""
     text = reply.partition(END)[0]
     headings = list(ANSWER.finditer(text))
     if not headings:
         return None
     before, after = text[: headings[-1].start()], text[headings[-1].end() :]
-    premises = list(PREMISE.finditer(after))
-    answer = unruled(after[: premises[0].start()] if premises else after)
+    answer = unruled(PREMISE.split(after, maxsplit=1)[0])
     if answer in PLACEHOLDERS:
         return None
-    premise = premises[-1].group(1) if premises else None
-    reasoning = REASONING.split(before)[-1]
-    return Reasoned(answer, unruled(reasoning), None if premise is None else premise.lower() == "yes")
+    return Reasoned(answer, unruled(REASONING.split(before)[-1]))
+
+
+def read_premise(reply: str) -> bool | None:
+    """Whether the last false-premise field that says yes or no says yes; None without one."""
+    values = [value for value in PREMISE.findall(reply.partition(END)[0]) if value]
+    return values[-1].lower() == "yes" if values else None
 
 
 def reason(

@@ -13,7 +13,7 @@ from lm_eval_rag.methods.crag.chunks import best_chunks, best_sentences
 from lm_eval_rag.methods.crag.corner_cases import settle, summarise
 from lm_eval_rag.methods.crag.extractor import own_knowledge
 from lm_eval_rag.methods.crag.knowledge_graph import facts
-from lm_eval_rag.methods.crag.reasoning import read_reasoning
+from lm_eval_rag.methods.crag.reasoning import read_premise, read_reasoning
 from lm_eval_rag.methods.crag.references import References, within
 from lm_eval_rag.methods.crag.rerank import reranked
 from lm_eval_rag.methods.crag.verify import verified
@@ -125,12 +125,12 @@ def test_own_knowledge(play: Any, query: Query, reply: str, knows: str, notes: l
         ("## Answer:\n1994\n## False Premise:\nmaybe", "1994", None),
         ("## Answer:\n1994", "1994", None),
         ("## Answer:\n...\n## Answer:\ntwo\nlines\n------\n", "two lines", None),
-        ("## False Premise: no\nAnswer: 3", "3", None),
+        ("## False Premise: no\nAnswer: 3", "3", False),
     ],
 )
 def test_reading_the_form(reply: str, answer: str, premise: bool | None) -> None:
     read = read_reasoning(reply)
-    assert read is not None and (read.answer, read.false_premise) == (answer, premise)
+    assert read is not None and (read.answer, read_premise(reply)) == (answer, premise)
 
 
 @pytest.mark.parametrize("reply", ["", "It is 1994.", "## Answer:", "## Answer:\n...", "## False Premise: no",

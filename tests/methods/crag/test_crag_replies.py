@@ -9,6 +9,7 @@ import pytest
 from lm_eval_rag.harness.backends.calculation import CalculateBackend
 from lm_eval_rag.harness.core.asks import Calculate
 from lm_eval_rag.harness.core.types import Query
+from lm_eval_rag.methods.crag.reasoning import read_premise, read_reasoning
 from lm_eval_rag.methods.crag.replies import answer_line, choice, code_line
 from lm_eval_rag.methods.crag_hybrid import crag_hybrid
 from lm_eval_rag.methods.crag_llm_baseline import crag_llm_baseline
@@ -109,6 +110,52 @@ def test_a_domain_after_the_list_of_all() -> None:
     assert choice("Domain (finance, sports, music, movie or open): music", domains) == "music"
     assert choice("Domain: finance/sports/music/movie/open: open", domains) == "open"
     assert choice("Domain: sports, then music", domains) == "sports"
+
+
+FORMS = [
+    *((f"## Answer:\n5\n## False Premise:\n{value}", "5", True) for value in
+      ("yes", "- yes", "`yes`", "<yes>", '"yes"', "[yes]", "**Yes**", "Yes, it does.")),
+    ("## Answer:\n5\n## False Premise (yes or no): yes", "5", True),
+    ("## Answer:\n5\n## False Premise (yes or no)\nno", "5", False),
+    ("## Answer:\n5\n## Has False Premise:\nno", "5", False),
+    ("## Answer:\n5\n**False premise?** No", "5", False),
+    ("## Answer:\n5\n<has_false_premise>yes", "5", True),
+    ("## Answer:\n5\nFalse premise - no. Reason: yes-men say so", "5", False),
+    ("## Answer:\n5\n2. False premise: no", "5", False),
+    ("## Answer:\n5\n## False Premise:\nyes or no", "5", None),
+    ("## Answer:\n5\n## False Premise:\nThe question has none.", "5", None),
+    ("## False Premise: yes\n## Reasoning:\n- x\n## Answer:\n5", "5", True),
+    ("- Does the question have a false premise?\nyes\n## Answer:\n5", "5", None),
+    ("## Reasoning:\nx\n## Final Answer:\n5\n## False Premise: no", "5", False),
+    ("- Answer: 5\n- False Premise: no", "5", False),
+    ("1. Answer: 5\n2. False Premise: no", "5", False),
+    ("**Answer**\n5", "5", None),
+    ("`Answer:` 5", "5", None),
+    ("__Answer:__ 5\n__False Premise:__ no", "5", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "answer", "premise"), FORMS)
+def test_decorated_fields_of_the_form(reply: str, answer: str, premise: bool | None) -> None:
+    read = read_reasoning(reply)
+    assert read is not None and (read.answer, read_premise(reply)) == (answer, premise)
+
+
+def test_a_line_that_begins_with_answer_is_no_field() -> None:
+    assert read_reasoning("## Reasoning:\nAnswer to the question depends on the date.") is None
+    read = read_reasoning("Answer to the question depends on the date.\n## Answer:\n5")
+    assert read is not None and read.answer == "5"
+
+
+@pytest.mark.parametrize(("premise", "text"), [("yes", INVALID), ("no", "5 million")])
+def test_the_field_counts_where_the_summariser_is_asked(
+    play: Any, query: Query, found: Any, premise: str, text: str
+) -> None:
+    reply = f"It earned 5 million.\n## False Premise: {premise}"
+    played = play(crag_hybrid(query, **ALONE), found, reply, "5 million")
+    assert (played.result.text, played.result.notes) == (text, ("answer unparsed",))
+    off = play(crag_hybrid(query, **ALONE, false_premise=False), found, reply, "5 million")
+    assert off.result.text == "5 million"
 
 
 @pytest.mark.parametrize(
