@@ -143,6 +143,7 @@ class GenerateBackend(_Streaming):
         request: list[object] = ["generate", decoding.max_tokens, list(decoding.stop), decoding.temperature, prompt]
         request += _begun_in(prompt, self.generator)
         request += ["thinking"] if decoding.thinking else []
+        request += ["white space is cut here"] if decoding.sent != decoding.stop else []  # until then it was sent
         request += [{"alternatives": decoding.alternatives}] if decoding.alternatives else []
         if isinstance(prompt, Grounded):
             request += [list(prompt.sources.names), list(prompt.sources.texts)]

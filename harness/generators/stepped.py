@@ -81,9 +81,10 @@ class Stepped:
         whole = written.text
         cut_off = bool(think) and written.finish_reason == "length"
         thinking, text = ("", whole) if decoding.thinking else split_thinking(whole, think or THOUGHT_END, cut_off)
+        short = cut(text, decoding)
         return Completion(
-            cut(text, decoding),
-            FINISHES.get(str(written.finish_reason), ""),
+            short,
+            "stop" if short != text else FINISHES.get(str(written.finish_reason), ""),
             thinking,
             len(ids),
             len(written.token_ids),

@@ -12,12 +12,12 @@ from lm_eval_rag.methods.crag.replies import unruled
 
 MARKS = r"(?:[^\w\n]|_)*+(?:\d{1,2}[.)])?(?:[^\w\n]|_)*+"  # of Markdown, lists and quotations, before a field
 ANSWER = re.compile(
-    rf"^{MARKS}(?:final\s+)?answer(?:[^\w\n:]|_)*+(?::[*_`\s]*|$)",
+    rf"^{MARKS}(?:final\s+)?answer(?:[^\w\n:：]|_)*+(?:[:：][*_`\s]*|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 PREMISE = re.compile(  # then "(yes or no)", the value right away or after a colon; "yes or no" is no value
     rf"^{MARKS}(?:has[\W_]+)?false[\W_]+premise\b(?:\s*\([^()\n]*\))?+"
-    r"(?:(?:[^\n:?]*[:?])??[\W_]*+(yes(?!\s*(?:or|/))|no)\b)?",
+    r"(?:(?:[^\n:：?]*[:：?])??[\W_]*+(yes(?!\s*(?:or|/))|no)\b)?",
     re.IGNORECASE | re.MULTILINE,
 )
 REASONING = re.compile(r"^[#*\s]*reasoning\b[*\s]*:?", re.IGNORECASE | re.MULTILINE)

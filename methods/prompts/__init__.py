@@ -11,7 +11,7 @@ from typing import Literal
 from lm_eval_rag.harness.common.errors import unknown
 from lm_eval_rag.harness.core.prompts import Template, load_template
 from lm_eval_rag.harness.core.types import ENTITY, SHORT, Query
-from lm_eval_rag.methods.reasoning.rationales import answer_in, answer_or_first_line, plain
+from lm_eval_rag.methods.reasoning.rationales import answer_at_line, answer_or_first_line, plain
 
 AnswerStyle = Literal["free", "short"]  # as the model likes, or the bare answer: exact match is no score for sentences
 BARE = "Reply with the bare answer on one line: no sentence around it, no explanation."
@@ -49,11 +49,11 @@ def template_for(query: Query, prompt_file: str | None = None, style: AnswerStyl
 
 
 def answer_of(reply: str, style: AnswerStyle) -> str:
-    """The answer in a reply: what its last line states ("Answer: ...", "the answer is ..."), else all of it.
+    """The answer in a reply: what its last line states from its beginning ("Answer: ..."), else all of it.
 
     In the style ``short`` it is read as methods of several steps read theirs, so that they can be compared.
     """
     if style == "short":
         return answer_or_first_line(reply)
-    text, stated = reply.strip(), answer_in(reply)
+    text, stated = reply.strip(), answer_at_line(reply)
     return stated if stated and stated in plain(text).rpartition("\n")[2] else text

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lm_eval_rag.harness.scoring.case import is_missing
 from lm_eval_rag.harness.scoring.normalise import normalise
 from lm_eval_rag.harness.web.sentences import plain_sentences
 
@@ -16,8 +17,8 @@ REMARK = (  # what follows "the answer is" where this is a remark on the answer
     r"(?:document|passage|context|source|text)s?)|not\s+(?:\w+ly\s+)?(?:available|clear|found|given|mentioned|provided|stated))\b"
 )
 ANSWER = re.compile(
-    r"\b(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|correct|short)\s+)?answer(?:\s+to\s+\w+\s+question)?\s*"
-    rf"(?:is\b(?!{REMARK})|[:：])[\s:*\"]*",
+    r"(?<!\bthis )(?<!\bno )(?<!\bany )\b(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?"
+    rf"(?:(?:final|correct|short)\s+)?answer(?:\s+to\s+\w+\s+question)?\s*(?:is\b(?!{REMARK})|[:：])[\s:*\"]*",
     re.IGNORECASE,
 )
 LINE_ANSWER = re.compile(  # at the beginning of a line, or after "Based on document 2,"
@@ -25,13 +26,13 @@ LINE_ANSWER = re.compile(  # at the beginning of a line, or after "Based on docu
     re.IGNORECASE | re.MULTILINE,
 )
 EXPLAINS = re.compile(  # a sentence after an answer on its line that says more about it
-    r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)[.!?]\"?\s+(?=(?:It|This|That|The|He|She|They|These|There|In|As"
-    r"|According|Based|Note|However|Document|Explanation|Both|Neither|Each|Therefore|Thus|Hence|So|Since|Because|Although"
+    r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)(?<!\bvs)(?<!\bInc)(?<!\.[A-Z])[.!?]\"?\s+"
+    r"(?=(?:It|This|That|The|He|She|They|These|There|In|As|According|Based|Note|However|Document|Explanation|Both|Neither|Each|Therefore|Thus|Hence|So|Since|Because|Although"
     r"|While|Also|His|Her|Its|Their)\b)|(?:(?<=^[Yy]es)|(?<=^[Nn]o))\.\s+(?=[A-Z])"
 )
 BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
 MARKS = re.compile(r"(?<!\w)(?:\*{2,3}|__)|(?:\*{2,3}|__)(?!\w)|`+|^[ \t]*#{1,6}[ \t]+", re.MULTILINE)
-HEADING = re.compile(r"^([ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+HEADING = re.compile(r"^([ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer)[ \t]*(?=\n\s*\S)", re.IGNORECASE | re.MULTILINE)
 CUE = (  # the last words of a prompt, which a model may repeat
     r"(?:the\s+)?(?:(?:next|one|corrected|complete|precise)\s+)?(?:reasoning|thought|sentence|step|(?:sub-?)?question"
     r"|(?:search\s+)?query)s?(?:\s+\d+|\s+to\s+look\s+up)?(?:\s+is)?[ \t]*[:：\n]"
@@ -70,10 +71,15 @@ def answer_in(text: str) -> str | None:
     return _after_last(ANSWER, plain(text))
 
 
+def answer_at_line(text: str) -> str | None:
+    """What the last line that begins with "Answer:" or "the answer is" states; None without one, or if it abstains."""
+    return None if is_missing(text) else _after_last(LINE_ANSWER, plain(text))
+
+
 def _after_last(words: re.Pattern[str], text: str) -> str | None:
     parts = words.split(text)
     found = parts[-1].strip().splitlines() if len(parts) > 1 else []
-    return (_unexplained(found[0]).rstrip('."*').strip() or None) if found else None
+    return (_unexplained(_bare(found[0])).rstrip('."*').strip() or None) if found else None
 
 
 def _unexplained(line: str) -> str:
@@ -102,13 +108,20 @@ def answer_or_first_line(text: str) -> str:
     text = without_preamble(text)
     found = _answer_lines(text)
     first = next((line for line in found if not line.endswith(":")), next(iter(found), ""))
+    if first and is_missing(first):
+        return first
     return answer_in(text.partition("\n")[0]) or _after_last(LINE_ANSWER, text) or _unexplained(first)
 
 
 def _answer_lines(text: str) -> list[str]:
     """The lines that may be an answer, without bullets; a line "7." is one, "the answer is" alone is none."""
-    bare = (BULLET.sub("", line.strip()).strip() or line.strip() for line in text.splitlines())
+    bare = map(_bare, text.splitlines())
     return [line for line in bare if ANSWER.sub("", line).strip(".-*• ")]
+
+
+def _bare(line: str) -> str:
+    """The line without a bullet or number before it."""
+    return BULLET.sub("", line.strip()).strip() or line.strip()
 
 
 def lines(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from lm_eval_rag.harness.backends.generation import GenerateBackend, OpenStream
 from lm_eval_rag.harness.core.asks import Generate
+from lm_eval_rag.harness.core.journal import Journal
 from lm_eval_rag.harness.core.types import Query
 from lm_eval_rag.harness.generators.base import Decoding, cut
 from lm_eval_rag.harness.generators.request_options import request_options
@@ -90,3 +91,46 @@ def test_the_generators_form_decides(chat):
 
     asyncio.run(main())
     assert seen == [chat]
+
+
+def test_replies_from_before_are_not_taken_for_those_that_are_cut_here(tmp_path):
+    """Then a line break was sent: such a reply may be blank where the model had more to say."""
+
+    class Counting:
+        fingerprint, batch, chat, asked = "same", 4, False, 0
+
+        def generate(self, prompts, decoding, samples):
+            self.asked += len(prompts)
+            return ["Bo"] * len(prompts)
+
+        def count_tokens(self, text):
+            return None
+
+        def room(self, max_tokens):
+            return None
+
+    async def ask(generator, stop):
+        backend = GenerateBackend(OpenStream(generator), Journal(tmp_path / "j.sqlite"), Decoding(stop=stop))
+        await backend.answer(Query("q", "q"), Generate("p"))
+        await backend.close()
+        backend.journal.close()
+
+    generator = Counting()
+    for chat, stop, asked in ((False, ("\n",), 1), (True, ("\n",), 2), (True, ("\n",), 2), (False, ("END",), 3)):
+        generator.chat = chat
+        asyncio.run(ask(generator, stop))
+        assert generator.asked == asked
+    generator.chat = True
+    asyncio.run(ask(generator, ("END",)))
+    assert generator.asked == 3  # nothing of that request has changed
+
+
+def test_a_reply_that_is_cut_here_is_not_one_that_ran_out_of_tokens(vllm, little_llama, direct_chat):
+    pytest.importorskip("torch")
+    from lm_eval_rag.harness.generators.lm import LMGenerator
+
+    given = {"pretrained": str(little_llama), "dtype": "float32", "gpu_memory_utilization": 0.5}
+    generator = LMGenerator(ModelSpec("vllm", given, batch_size="auto"), chat=True, seed=3)
+    whole = direct_chat.greedy("who visited", 30)[0]
+    (reply,) = generator.complete(["who visited"], Decoding(30, (" ",), chat=True), [0])
+    assert " " in whole and reply.text == cut(whole, Decoding(30, (" ",), chat=True)) and reply.finish == "stop"
