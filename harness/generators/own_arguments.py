@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lm_eval_rag.harness.common.errors import UserError, unknown
@@ -26,6 +27,14 @@ def check_adapter(name: str, arguments: Mapping[str, Any], *, is_vllm: bool, is_
             f"gen_peft is not used by generator={name}, whose model runs elsewhere: start the server with the "
             "adapter, and name it with gen_model."
         )
+
+
+def check_folders(arguments: Mapping[str, Any]) -> None:
+    """Raise a UserError for a checkpoint that is given as a path and is not there: it is no name of the Hub's."""
+    for key in ("pretrained", "peft", "tokenizer"):
+        given = str(arguments.get(key) or "")
+        if given.startswith(("/", ".", "~")) and not Path(given).exists():
+            raise UserError(f"gen_{key}={given}: this folder does not exist. Give a folder, or ORG/NAME of the Hub.")
 
 
 def check_extractive(name: str, arguments: Mapping[str, Any], *, is_hf: bool) -> None:

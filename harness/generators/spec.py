@@ -28,6 +28,7 @@ from lm_eval_rag.harness.generators.on_ray import check_ray
 from lm_eval_rag.harness.generators.own_arguments import (
     check_adapter,
     check_extractive,
+    check_folders,
     check_known,
     check_logprobs,
     check_max_stops,
@@ -186,6 +187,7 @@ class ModelSpec:
                 "gen_model and by its provider's environment variables (OPENAI_API_BASE for openai/...). For a server "
                 "of your own give generator=local-chat-completions."
             )
+        check_folders(self.arguments)
         check_adapter(self.name, self.arguments, is_vllm=self.is_vllm, is_api=self.is_api)
         check_extractive(self.name, self.arguments, is_hf=self.is_hf)
         check_logprobs(self.name, self.arguments, is_chat_api=self.is_chat_api)

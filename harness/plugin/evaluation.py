@@ -21,6 +21,7 @@ from lm_eval_rag.harness.plugin.own_data import OwnData, own_data
 from lm_eval_rag.harness.plugin.own_task import OwnTask
 from lm_eval_rag.harness.plugin.planned_runs import PlannedRun, planned_runs
 from lm_eval_rag.harness.plugin.saved_run import save_run
+from lm_eval_rag.harness.plugin.trace_file import traced_into
 from lm_eval_rag.harness.report.cells import cell
 from lm_eval_rag.harness.report.content import build
 from lm_eval_rag.harness.report.document import document
@@ -173,15 +174,16 @@ def _run(run: PlannedRun, config: dict[str, Any], folder: Path, built: dict[str,
     key = repr(generator.spec)
     if key in built:
         generator.lm = built[key]
-    file = save_run(
-        run.model,
-        run.arguments,
-        [OwnTask(config)],
-        folder / run.name,
-        name=run.label,
-        task_manager=TaskManager(include_defaults=False),
-        **options,
-    )
+    with traced_into(folder / run.name):
+        file = save_run(
+            run.model,
+            run.arguments,
+            [OwnTask(config)],
+            folder / run.name,
+            name=run.label,
+            task_manager=TaskManager(include_defaults=False),
+            **options,
+        )
     if "lm" in vars(generator):
         built[key] = generator.lm
     return file

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -24,6 +25,21 @@ from lm_eval_rag.harness.core.types import Query, Trace
 
 # Where the command line writes the trace of a run that logs its samples and names no trace= itself.
 beside_samples: ContextVar[Path | None] = ContextVar("beside_samples", default=None)
+
+
+def trace_in(folder: Path) -> Path:
+    """A new trace file in an output folder, where ``lm-eval-rag view`` finds it."""
+    return folder / f"trace_{datetime.now():%Y-%m-%dT%H-%M-%S}.jsonl.gz"
+
+
+@contextmanager
+def traced_into(folder: Path) -> Iterator[None]:
+    """Runs inside write their trace into a folder, unless they name a file of their own (``trace=``)."""
+    token = beside_samples.set(trace_in(folder))
+    try:
+        yield
+    finally:
+        beside_samples.reset(token)
 
 
 class TraceFile:

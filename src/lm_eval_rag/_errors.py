@@ -14,7 +14,6 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +22,7 @@ from typing import Any, NoReturn
 from lm_eval_rag._register import MODELS, tasks_folder
 from lm_eval_rag._saving import check_output, output_of, unsaved
 from lm_eval_rag.harness.core.loop import INTERRUPTED, Terminated, in_a_call, leave
-from lm_eval_rag.harness.plugin.trace_file import beside_samples
+from lm_eval_rag.harness.plugin.trace_file import beside_samples, trace_in
 from lm_eval_rag.harness.plugin.unscored import listening
 
 FAILED, BAD_INPUT, UNSCORED = 1, 2, 3
@@ -90,7 +89,7 @@ def _trace_beside(args: Sequence[Any], output: Path | None) -> Path | None:
     """Where the trace of a run goes that logs its samples: into the same output path."""
     if output is None or not any(getattr(one, "log_samples", False) for one in args):
         return None
-    return output / f"trace_{datetime.now():%Y-%m-%dT%H-%M-%S}.jsonl.gz"
+    return trace_in(output)
 
 
 def _stop(status: int) -> NoReturn:

@@ -175,3 +175,10 @@ def test_a_server_is_told_which_model(name):
     with pytest.raises(UserError, match=f"generator={name} needs gen_model="):
         ModelSpec(name, {"base_url": "http://127.0.0.1:1/v1"}).check()
     ModelSpec(name, {"base_url": "http://127.0.0.1:1/v1", "model": "any"}).check()
+
+
+@pytest.mark.parametrize("key", ["pretrained", "peft", "tokenizer"])
+def test_a_path_without_a_checkpoint_is_no_name_of_the_hub(tmp_path, key):
+    with pytest.raises(UserError, match=f"gen_{key}=.*gone: this folder does not exist. Give a folder, or ORG/NAME"):
+        ModelSpec("hf", {"pretrained": "org/name", key: str(tmp_path / "gone")}).check()
+    ModelSpec("hf", {"pretrained": str(tmp_path)}).check()

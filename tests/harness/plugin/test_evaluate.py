@@ -11,6 +11,7 @@ from lm_eval_rag import Answer, Corpus, Passage, Plan, Query, UserError, cli, re
 from lm_eval_rag.harness.plugin.evaluate_cli import evaluate_main
 from lm_eval_rag.harness.plugin.evaluation import Evaluation
 from lm_eval_rag.harness.report.run_files import read_runs
+from lm_eval_rag.harness.view.view_traces import read_steps
 
 FACTS = [
     {"id": f"f{i}", "subject": f"Person {i}", "relation": relation, "object": f"Town {i}"}
@@ -71,6 +72,7 @@ def test_the_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", "out", "--metrics", "em", "--by", "kind"]) == 0
     assert "by kind" in capsys.readouterr().out
     assert cli.main(["rescore", "out"]) == 0
+    assert {run.label: set(read_steps(run)) for run in runs} == {run.label: {"p6", "p7", "p0"} for run in runs}
 
 
 def test_the_embedded_generator_is_named_as_a_toy(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
