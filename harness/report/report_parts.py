@@ -83,6 +83,7 @@ class RunReport:
         part: Numbers of questions that were asked and that the task has, where not all were asked (``--limit``,
             ``--samples``).
         prepared: What was made of the corpora before the questions; its cost is not in ``cost``.
+        noted: Note of the method -> how many answers have it, the most frequent first; also "blank answer".
     """
 
     run: str
@@ -106,6 +107,7 @@ class RunReport:
     trivial: bool = False
     part: tuple[int, int] | None = None
     prepared: tuple[Prepared, ...] = ()
+    noted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

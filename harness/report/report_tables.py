@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from lm_eval_rag.harness.report.cells import cell, p_value, signed, verdict
@@ -13,6 +13,8 @@ from lm_eval_rag.harness.report.stats import Interval
 
 LISTED = 8  # maximum number of listed unscored questions; the JSON has all
 REASON = 100  # characters of a reason that are shown; the JSON has all
+NOTES = 6  # maximum number of notes of a run's answers; the JSON has all
+NOTE = 80  # characters of a note that are shown
 SHOWN_SLICES = 12  # maximum number of values of a slice; the JSON has all
 
 
@@ -132,7 +134,14 @@ def _costs(report: TaskReport) -> Iterable[Grid]:
         for run in report.runs
         for one in run.prepared
     ]
+    notes += [f"{run.run} noted: {_counted(run.noted)}." for run in report.runs if run.noted]
     yield Grid("Costs", head, tuple(rows), (0, len(head) - 1), tuple(notes))
+
+
+def _counted(noted: Mapping[str, int]) -> str:
+    """The most frequent notes of answers, and of how many."""
+    shown = [f"{note[:NOTE]} ({count:,})" for note, count in noted.items()][:NOTES]
+    return ", ".join([*shown, *([f"and {len(noted) - NOTES} more notes"] if len(noted) > NOTES else [])])
 
 
 def _dropped(report: TaskReport) -> bool:

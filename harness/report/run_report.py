@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from lm_eval_rag.harness.scoring import METRICS
 from lm_eval_rag.harness.scoring.verdict import REFUSAL, RULES, Verdict, read_verdict
 
 # metrics of the slices and differences, for a task that declares none
+BLANK = "blank answer"
 HEADLINE = ("em", "token_f1", "acc_lm", "crag_score", "recall@10")
 
 
@@ -95,6 +97,7 @@ def run_report(
         trivial=run.model in TRIVIAL_BASELINES,
         part=_part(run),
         prepared=_prepared(run),
+        noted=_noted(run),
     )
 
 
@@ -102,6 +105,17 @@ def curve_place(run: TaskRun, others: Sequence[TaskRun]) -> float | None:
     """The run's ``k`` if other runs of the same method, with otherwise the same arguments, have another ``k``."""
     alike = {other.parameters["k"] for other in others if "k" in other.parameters and _method(other) == _method(run)}
     return float(run.parameters["k"]) if len(alike) > 1 and "k" in run.parameters else None
+
+
+def _noted(run: TaskRun) -> dict[str, int]:
+    """How many answers have each note, such as ``answer unparsed``; a blank one that says nothing is one of its own."""
+    counts = Counter[str]()
+    for sample in run.questions.values():
+        record = sample["doc"].get("_rag") or {}
+        notes = [str(note) for note in record.get("notes") or ()]
+        blank = not notes and not record.get("failure") and not str(record.get("answer", "-")).strip()
+        counts.update({*notes, *([BLANK] if blank else [])})
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _part(run: TaskRun) -> tuple[int, int] | None:

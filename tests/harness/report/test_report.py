@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -425,6 +426,23 @@ def test_dollars_and_preparations_are_costs_of_the_report(make_run: Make, tmp_pa
     assert "US$" in text and " 0.09 " in text
     assert "preparation of graphrag, 1,260 calls, 284,570 prompt tokens, 182,609 new tokens, US$ 0.152." in text
     assert "US$" not in render(document(build(read_runs([tmp_path / "b"]))))
+
+
+def test_what_answers_note_is_counted_and_so_are_blank_ones(make_run: Make, tmp_path: Path) -> None:
+    seen = count()
+
+    def edit(doc: dict[str, Any], record: dict[str, Any]) -> None:
+        i = next(seen)
+        record["notes"] = ["answer unparsed", "x" * 100] if i % 3 == 0 else []
+        record["answer"] = " " if i % 3 == 1 else "Bo"
+
+    make_run(tmp_path / "a", model="ircot", n=30, edit=edit)
+    make_run(tmp_path / "b", model="standard_rag", n=30, edit=lambda _, record: record.update(answer="Bo", notes=[]))
+    (report,) = build(read_runs([tmp_path / "a", tmp_path / "b"]))
+    assert report.runs[0].noted == {"answer unparsed": 10, "blank answer": 10, "x" * 100: 10}
+    assert report.runs[1].noted == {}
+    text = " ".join(render(document([report])).split())
+    assert f"ircot noted: answer unparsed (10), blank answer (10), {'x' * 80} (10)." in text
 
 
 def test_failed_questions_were_asked(make_run: Make, tmp_path: Path) -> None:
