@@ -5,9 +5,10 @@
 
 For each run: prompts, and the share of their characters that the longest common beginning with any earlier prompt has,
 in the order of the trace; *own* counts earlier prompts of the same question alone. A cache holds whole blocks of
-tokens and forgets, so that this is the most that it can save. The last columns have what a cache of so many characters
-saves that keeps the blocks used last: if all questions take turns, and if eight run at once, the next beginning when
-one ends (:mod:`lm_eval_rag.harness.core.turn`). The prompts of a question come one after the other there.
+tokens and forgets, so that this is the most that it can save. The last columns have the share that a cache
+of so many characters finds, if it forgets what was not used for longest: when all questions take turns, and when eight
+run at once and the next begins as one ends (:mod:`lm_eval_rag.harness.core.turn`). A question asks one prompt at a
+time there, also where a method asks several.
 """  # noqa: E501 - a command is one line
 
 from __future__ import annotations

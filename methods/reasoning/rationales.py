@@ -27,7 +27,8 @@ LINE_ANSWER = re.compile(  # at the beginning of a line, or after "Based on docu
 )
 EXPLAINS = re.compile(  # a sentence after an answer on its line that says more about it
     r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)(?<!\bvs)(?<!\bInc)(?<!\.[A-Z])[.!?]\"?\s+"
-    r"(?=(?:It|This|That|The|He|She|They|These|There|In|As|According|Based|Note|However|Document|Explanation|Both|Neither|Each|Therefore|Thus|Hence|So|Since|Because|Although"
+    r"(?=(?:It|This|That|The|He|She|They|These|There|In|As|According|Based|Note|However|Document|Explanation"
+    r"|Both|Neither|Each|Therefore|Thus|Hence|So|Since|Because|Although"
     r"|While|Also|His|Her|Its|Their)\b)|(?:(?<=^[Yy]es)|(?<=^[Nn]o))\.\s+(?=[A-Z])"
 )
 BULLET = re.compile(r"^(?:[-*•]+|\(?\d{1,2}[.):])(?=\s|$)")
@@ -79,7 +80,10 @@ def answer_at_line(text: str) -> str | None:
 def _after_last(words: re.Pattern[str], text: str) -> str | None:
     parts = words.split(text)
     found = parts[-1].strip().splitlines() if len(parts) > 1 else []
-    return (_unexplained(_bare(found[0])).rstrip('."*').strip() or None) if found else None
+    if not found:
+        return None
+    listed = any(BULLET.match(line.strip()) for line in found[1:])  # else a number is part of it, as in "1. FC Köln"
+    return _unexplained(_bare(found[0]) if listed else found[0]).rstrip('."*').strip() or None
 
 
 def _unexplained(line: str) -> str:

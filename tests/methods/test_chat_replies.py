@@ -274,6 +274,7 @@ def test_a_rewritten_question_has_no_preamble(play, documents):
         ("No answer is possible.", "No answer is possible.", "No answer is possible."),
         ("E.T. The Extra-Terrestrial", "E.T. The Extra-Terrestrial", "E.T. The Extra-Terrestrial"),
         ("Brown vs. The Board of Education", "Brown vs. The Board of Education", "Brown vs. The Board of Education"),
+        ("The answer is 1. FC Köln.", "1. FC Köln", "1. FC Köln"),
         ("The Answer", "The Answer", "The Answer"),
         ("Bo Reed wrote it in 1912.", "Bo Reed wrote it in 1912.", "Bo Reed wrote it in 1912."),
         (" \n", "", ""),
